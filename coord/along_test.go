@@ -17,65 +17,57 @@ import (
 
 func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
-		end  func(b coordtest.Bubble, h *coord.Hold)
+		end  func(b bubble, h *coord.Hold)
 		want bool
 	}{
-		"released":  {func(b coordtest.Bubble, h *coord.Hold) { require.NoError(b, h.Release(b.Context())) }, true},
-		"abandoned": {func(_ coordtest.Bubble, h *coord.Hold) { h.Abandon() }, true},
-		"released, and the reply is lost": {func(b coordtest.Bubble, h *coord.Hold) {
+		"released":  {func(b bubble, h *coord.Hold) { require.NoError(b, h.Release(b.Context())) }, true},
+		"abandoned": {func(_ bubble, h *coord.Hold) { h.Abandon() }, true},
+		"released, and the reply is lost": {func(b bubble, h *coord.Hold) {
 			lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
 			require.NoError(b, h.Release(b.Context()))
 			require.Equal(b, 1, lost.Fired())
 		}, true},
-		"released with a part": {func(b coordtest.Bubble, h *coord.Hold) {
+		"released with a part": {func(b bubble, h *coord.Hold) {
 			require.NoError(b, h.Attach(b.Context(), "/part", nil))
 			require.NoError(b, h.Release(b.Context()))
 		}, true},
-		"forfeited": {func(_ coordtest.Bubble, h *coord.Hold) { h.Forfeit(nil) }, false},
-		"broken": {func(b coordtest.Bubble, h *coord.Hold) {
+		"forfeited": {func(_ bubble, h *coord.Hold) { h.Forfeit(nil) }, false},
+		"broken": {func(b bubble, h *coord.Hold) {
 			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 			<-h.Done()
 			require.NoError(b, h.Release(b.Context()))
 		}, false},
-		"over with its session": {func(b coordtest.Bubble, h *coord.Hold) {
+		"over with its session": {func(b bubble, h *coord.Hold) {
 			require.NoError(b, b.Server.ExpireSession(h.Session()))
 			<-h.Done()
 			require.NoError(b, h.Release(b.Context()))
 		}, false},
-		"called off": {func(b coordtest.Bubble, h *coord.Hold) {
+		"called off": {func(b bubble, h *coord.Hold) {
 			require.NoError(b, h.Along())
 			require.NoError(b, h.Release(b.Context()))
 		}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				m, err := lock.New(b.Open(), "/lock")
-				require.NoError(b, err)
-				h := coordtest.Acquire(b, m)
-				require.NoError(b, h.Along(coord.CreateOp("/done", nil)))
-				tt.end(b, h)
-				time.Sleep(time.Second)
-				other := b.Open()
-				_, there, err := other.Exists(b.Context(), h.Node())
-				require.NoError(b, err)
-				require.False(b, there)
-				_, done, err := other.Exists(b.Context(), "/done")
-				require.NoError(b, err)
-				require.Equal(b, tt.want, done)
-				require.Error(b, h.Along(coord.CreateOp("/late", nil)))
-			})
+		runInBubble(t, name, func(b bubble) {
+			m, err := lock.New(b.Open(), "/lock")
+			require.NoError(b, err)
+			h := coordtest.Acquire(b, m)
+			require.NoError(b, h.Along(coord.CreateOp("/done", nil)))
+			tt.end(b, h)
+			time.Sleep(time.Second)
+			require.False(b, b.exists(h.Node()))
+			require.Equal(b, tt.want, b.exists("/done"))
+			require.Error(b, h.Along(coord.CreateOp("/late", nil)))
 		})
 	}
 }
 
 func TestWhatCannotGoAlongKeepsNoNode(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		m, err := lock.New(b.Open(), "/lock", lock.Reentrant())
 		require.NoError(b, err)
 		h := coordtest.Acquire(b, m)
 		require.ErrorIs(b, h.Along(coord.CreateOp("no path", nil)), coord.ErrInvalid)
-		nested, err := h.Nest(func() {})
-		require.NoError(b, err)
+		nested := b.hold(h.Nest(func() {}))
 		require.ErrorIs(b, nested.Along(coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(b, nested.Release(b.Context()))
 		require.NoError(b, h.Along(coord.DeleteOp("/nobody", -1)))
@@ -85,13 +77,12 @@ func TestWhatCannotGoAlongKeepsNoNode(t *testing.T) {
 }
 
 func TestAForfeitedHoldIsLostInAllItsHandles(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		m, err := lock.New(b.Open(), "/lock", lock.Reentrant())
 		require.NoError(b, err)
 		h := coordtest.Acquire(b, m)
 		held := h.Context(b.Context())
-		inner, err := m.Acquire(held)
-		require.NoError(b, err)
+		inner := b.hold(m.Acquire(held))
 		enough := errors.New("enough")
 		inner.Forfeit(enough)
 		for _, h := range []*coord.Hold{h, inner} {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,33 +20,19 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// dialling is for a client whose dials are counted.
-func (b bubble) dialling(dials *atomic.Int32) coord.Option {
-	return coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-		dials.Add(1)
-		return b.Server.DialContext(ctx, network, addr)
-	})
-}
-
-// queueUp has n wait behind a hold of the same line, in one client; each asks
-// as far as it can before the next begins. They are to give up in the end.
-func (b bubble) queueUp(c *coord.Client, n int) (giveUp func()) {
-	ctx, cancel := context.WithCancel(b.Context())
+// queueUp has n wait behind a hold of the same line, in one client, until the
+// test ends; each asks as far as it can before the next begins.
+func (b bubble) queueUp(c *coord.Client, n int) {
 	var waiting sync.WaitGroup
+	b.Cleanup(waiting.Wait)
 	for range n {
 		waiting.Go(func() {
-			require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, first)), context.Canceled)
+			require.ErrorIs(b, coordtest.Err(c.Acquire(b.Context(), mutex, first)), context.Canceled)
 		})
 		synctest.Wait()
 	}
 	time.Sleep(time.Second) // a connection gets a head start
 	synctest.Wait()
-	giveUp = func() {
-		cancel()
-		waiting.Wait()
-	}
-	b.Cleanup(giveUp) // if the test fails before
-	return giveUp
 }
 
 // requests counts the requests that a server gets from now on.
@@ -65,37 +49,25 @@ func (b bubble) requests(seen func(zkembed.Request), ops ...zkembed.Op) *zkembed
 func TestACrowdInOneClientListsTogether(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const n, most = 200, 3
-		var dials atomic.Int32
-		h := b.acquire(b.Open())
-		c := b.connected(b.dialling(&dials))
-		var lists, reads atomic.Int32
-		b.requests(func(r zkembed.Request) {
-			if r.Session != c.SessionID() {
-				return
-			}
-			if r.Op == zkembed.OpGetData {
-				reads.Add(1)
-			} else {
-				lists.Add(1)
-			}
-		}, zkembed.OpGetData, zkembed.OpGetChildren, zkembed.OpGetChildren2)
+		b.acquire(b.Open())
+		c, lost := b.hearing(event.SessionDown)
+		require.NoError(t, coordtest.Write(b.Context(), c))
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(time.Millisecond))
-		giveUp := b.queueUp(c, n)
-		require.Positive(t, lists.Load())
-		require.LessOrEqual(t, lists.Load(), int32(most), "as they join")
-		for range 2 {
-			lists.Store(0)
-			reads.Store(0)
-			before := dials.Load()
-			require.NoError(t, b.Server.DropConn(c.SessionID()))
-			time.Sleep(time.Second)
-			require.Equal(t, before+1, dials.Load())
-			require.Positive(t, lists.Load())
-			require.LessOrEqual(t, lists.Load(), int32(most), "when the connection was lost")
-			require.EqualValues(t, n+1, reads.Load(), "each node once, and the one that all wait for")
+		judge := func(asked zkembed.Counts) {
+			lists := asked[zkembed.OpGetChildren] + asked[zkembed.OpGetChildren2]
+			require.Positive(t, lists)
+			require.LessOrEqual(t, lists, most)
 		}
-		giveUp()
-		require.NoError(t, h.Release(b.Context()))
+		judge(b.asked(c, func() { b.queueUp(c, n) }))
+		for i := range 2 {
+			asked := b.asked(c, func() {
+				require.NoError(t, b.Server.DropConn(c.SessionID()))
+				time.Sleep(time.Second)
+			})
+			require.Len(t, lost, i+1)
+			judge(asked)
+			require.Equal(t, n+1, asked[zkembed.OpGetData], "each node once, and the one that all wait for")
+		}
 	})
 }
 
@@ -106,21 +78,13 @@ func TestAListingIsNotOlderThanItsReason(t *testing.T) {
 		c := b.Open()
 		h := b.acquire(b.Open())
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.DelayReply(time.Second))
-		one, two := b.acquireLater(c, mutex), make(chan granted, 1)
-		synctest.Wait()
+		one := b.acquireLater(c)
 		require.Equal(t, 1, slow.Fired())
-		go func() {
-			hold, err := c.Acquire(b.Context(), mutex, first)
-			two <- granted{hold, err}
-		}()
+		two := b.acquireLater(c)
 		time.Sleep(2 * time.Second)
 		require.NoError(t, h.Release(b.Context()))
-		next := <-one
-		require.NoError(t, next.err)
-		require.NoError(t, next.hold.Release(b.Context()))
-		last := <-two
-		require.NoError(t, last.err)
-		require.NoError(t, last.hold.Release(b.Context()))
+		require.NoError(t, b.granted(one).Release(b.Context()))
+		b.granted(two)
 	})
 }
 
@@ -130,9 +94,7 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 		c := b.Open()
 		var holds []*coord.Hold
 		for range 3000 {
-			h, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held"})
-			require.NoError(t, err)
-			holds = append(holds, h)
+			holds = append(holds, b.stand(c, coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held"}))
 		}
 		untold := -1
 		deleted := make(chan struct{}, len(holds))
@@ -159,9 +121,8 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 
 func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
-		giveUp := b.queueUp(c, 20)
+		c, _ := b.holder()
+		b.queueUp(c, 20)
 		ops := make(chan zkembed.Op, 100)
 		b.requests(func(r zkembed.Request) {
 			if r.Session == c.SessionID() {
@@ -170,8 +131,6 @@ func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 		})
 		require.NoError(t, b.Server.DropConn(c.SessionID()))
 		require.Equal(t, zkembed.OpMulti, <-ops)
-		giveUp()
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -179,14 +138,13 @@ func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 // cut and to begin anew would add to it, and never end.
 func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var dials atomic.Int32
-		c := b.Open(b.dialling(&dials))
+		c, lost := b.hearing(event.SessionDown)
 		require.NoError(t, coordtest.Write(b.Context(), c))
 		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.SessionID() }}, zkembed.DelayReply(T*3/4))
 		begun := time.Now()
 		require.NoError(t, coordtest.Write(b.Context(), c))
 		require.LessOrEqual(t, time.Since(begun), T*3/2)
-		require.EqualValues(t, 2, dials.Load())
+		require.Len(t, lost, 1)
 		busy.Remove()
 	})
 }
@@ -217,18 +175,18 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 	const most = 9 << 9
 	for _, n := range []int{2000, 5000} {
 		inBubble(t, func(b bubble) {
-			h := b.acquire(b.Open())
+			b.acquire(b.Open())
 			c := b.Open()
-			ctx, cancel := context.WithCancel(b.Context())
 			begin := make(chan struct{})
 			var waiting sync.WaitGroup
+			b.Cleanup(waiting.Wait)
 			for range n {
 				waiting.Go(func() {
 					<-begin
-					require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, coord.First)), context.Canceled)
+					require.ErrorIs(b, coordtest.Err(c.Acquire(b.Context(), mutex, coord.First)), context.Canceled)
 				})
 			}
-			require.NoError(t, coordtest.Write(ctx, c))
+			require.NoError(t, coordtest.Write(b.Context(), c))
 			before := inUse()
 			close(begin)
 			time.Sleep(time.Second)
@@ -238,9 +196,6 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 				float64(after.goroutines-before.goroutines)/float64(n), (after.stacks-before.stacks)/uint64(n))
 			require.LessOrEqual(t, each, uint64(most), "bytes for each of %d waiters", n)
 			require.LessOrEqual(t, after.goroutines, before.goroutines, "goroutines beside those of %d callers", n)
-			cancel()
-			waiting.Wait()
-			require.NoError(t, h.Release(b.Context()))
 		})
 	}
 }
@@ -278,46 +233,51 @@ func (b bubble) connected(opts ...coord.Option) *coord.Client {
 
 // wait has a claim of c, which is connected, wait for its turn by
 // [coord.First], and returns once it does.
-func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan granted {
-	done := coordtest.Go(func() granted {
-		h, err := c.Acquire(b.Context(), spec, coord.First)
-		return granted{h, err}
-	})
+func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan outcome {
+	over := b.later(acquirer(c, spec, coord.First))
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
-	return done
+	return over
 }
 
 func (b bubble) join(c *coord.Client, spec coord.Spec) *coord.Claim {
 	b.Helper()
-	claim, err := c.Join(b.Context(), spec)
-	require.NoError(b, err)
-	return claim
+	return b.claim(c.Join(b.Context(), spec))
 }
 
-// listings counts those of a session from now on.
-func (b bubble) listings(session int64) *atomic.Int32 {
-	var lists atomic.Int32
-	b.requests(func(r zkembed.Request) {
-		if r.Session == session {
-			lists.Add(1)
-		}
-	}, zkembed.OpGetChildren2)
-	return &lists
-}
-
-// nextHolds releases h and returns the next waiter's hold and the remaining
-// waiters, none of which holds.
-func (b bubble) nextHolds(h *coord.Hold, waiting []<-chan granted) (*coord.Hold, []<-chan granted) {
+func (b bubble) claim(cl *coord.Claim, err error) *coord.Claim {
 	b.Helper()
-	require.NoError(b, h.Release(b.Context()))
-	next := <-waiting[0]
-	require.NoError(b, next.err)
-	time.Sleep(time.Second)
-	for _, other := range waiting[1:] {
-		require.Empty(b, other, "two holders")
+	require.NoError(b, err)
+	return cl
+}
+
+// listings counts those of a client from now on.
+func (b bubble) listings(c *coord.Client) (count func() int) {
+	before := b.Server.SessionCounts(c.SessionID())
+	return func() int { return b.Server.SessionCounts(c.SessionID()).Since(before)[zkembed.OpGetChildren2] }
+}
+
+// waiters are n claims of the mutex that wait as by [bubble.wait].
+func (b bubble) waiters(c *coord.Client, n int) (waiting []<-chan outcome) {
+	for range n {
+		waiting = append(waiting, b.wait(c, mutex))
 	}
-	return next.hold, waiting[1:]
+	return waiting
+}
+
+// handOver releases h and has n waiters hold one after the other. It returns
+// the last one's hold and the remaining waiters, none of which holds.
+func (b bubble) handOver(h *coord.Hold, waiting []<-chan outcome, n int) (*coord.Hold, []<-chan outcome) {
+	b.Helper()
+	for range n {
+		require.NoError(b, h.Release(b.Context()))
+		h, waiting = b.granted(waiting[0]), waiting[1:]
+		time.Sleep(time.Second)
+		for _, other := range waiting {
+			require.Empty(b, other, "two holders")
+		}
+	}
+	return h, waiting
 }
 
 // A waiter that has reason to look takes the listing of one that joined behind
@@ -327,29 +287,22 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 		c, other := b.connected(), b.Open()
 		h := b.acquire(other)
 		between := b.join(other, mutex)
-		var waiting []<-chan granted
-		for range 6 {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting := b.waiters(c, 6)
 		time.Sleep(time.Second) // each watches its node
-		lists := b.listings(c.SessionID())
 		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID()}, zkembed.Drop())
 		require.NoError(t, between.Leave(b.Context()))
 		time.Sleep(time.Second)
 		// At the first hand-off, the last joiner's listing does not show the
 		// second that the contender between has gone. The second's own listing
 		// shows it to all waiters.
-		for _, want := range []int32{1, 0, 0, 0} {
-			lists.Store(0)
-			h, waiting = b.nextHolds(h, waiting)
-			require.Equal(t, want, lists.Load(), "%d wait", len(waiting))
+		for _, want := range []int{1, 0, 0, 0} {
+			lists := b.listings(c)
+			h, waiting = b.handOver(h, waiting, 1)
+			require.Equal(t, want, lists(), "%d wait", len(waiting))
 		}
 		require.Zero(t, reads.Fired(), "all that they wait for was watched")
 		reads.Remove()
-		for len(waiting) > 0 {
-			h, waiting = b.nextHolds(h, waiting)
-		}
-		require.NoError(t, h.Release(b.Context()))
+		b.handOver(h, waiting, len(waiting))
 	})
 }
 
@@ -360,28 +313,16 @@ func TestAClaimBehindManyOfTheSameClientIsNotListed(t *testing.T) {
 		const n = 20
 		c, other := b.connected(), b.Open()
 		h := b.acquire(other)
-		var waiting []<-chan granted
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
-		lists := b.listings(c.SessionID())
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
-		require.Zero(t, lists.Load())
+		waiting := b.waiters(c, n)
+		lists := b.listings(c)
+		waiting = append(waiting, b.waiters(c, n)...)
+		require.Zero(t, lists())
 		waiting = append(waiting, b.wait(other, mutex)) // not known to the next
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
-		require.Zero(t, lists.Load())
-		for len(waiting) > 2 { // of the last two, none keeps a listing
-			h, waiting = b.nextHolds(h, waiting)
-		}
-		require.LessOrEqual(t, lists.Load(), int32(3))
-		for len(waiting) > 0 {
-			h, waiting = b.nextHolds(h, waiting)
-		}
-		require.NoError(t, h.Release(b.Context()))
+		waiting = append(waiting, b.waiters(c, n)...)
+		require.Zero(t, lists())
+		h, waiting = b.handOver(h, waiting, len(waiting)-2) // of the last two, none keeps a listing
+		require.LessOrEqual(t, lists(), 3)
+		b.handOver(h, waiting, len(waiting))
 	})
 }
 
@@ -392,22 +333,15 @@ func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *tes
 		const n = 17
 		c, kazoo := b.connected(), b.Open(coord.WithDialect(coord.Kazoo))
 		h := b.acquire(c)
-		var waiting []<-chan granted
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting := b.waiters(c, n)
 		foreign := b.join(kazoo, mutex)
 		last := b.wait(c, mutex)
-		for len(waiting) > 0 {
-			h, waiting = b.nextHolds(h, waiting)
-		}
+		h, _ = b.handOver(h, waiting, n)
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Hour)
 		require.Empty(t, last, "refused, or granted beside a contender that came first")
 		require.NoError(t, foreign.Leave(b.Context()))
-		next := <-last
-		require.NoError(t, next.err)
-		require.NoError(t, next.hold.Release(b.Context()))
+		b.granted(last)
 	})
 }
 
@@ -427,14 +361,14 @@ func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		canceled := coordtest.Go(func() error { return coordtest.Err(c.Acquire(ctx, spec("two"), coord.First)) })
 		time.Sleep(time.Second)
-		lists := b.listings(c.SessionID())
+		lists := b.listings(c)
 		last := b.wait(c, spec("two"))
-		require.Zero(t, lists.Load())
+		require.Zero(t, lists())
 		cancel()
 		require.ErrorIs(t, <-canceled, context.Canceled)
 		time.Sleep(time.Second)
 		require.Empty(t, last, "two holders")
-		require.EqualValues(t, 1, lists.Load())
+		require.Equal(t, 1, lists())
 		b.Close(c, other)
 		require.ErrorIs(t, (<-last).err, coord.ErrClosed)
 	})
@@ -451,29 +385,24 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 		}
 		c := b.connected()
 		var holds []*coord.Hold
-		acquire := func() <-chan granted {
-			done := coordtest.Go(func() granted {
-				h, err := c.Acquire(b.Context(), mutex, many)
-				return granted{h, err}
-			})
+		acquire := func() <-chan outcome {
+			over := b.later(acquirer(c, mutex, many))
 			time.Sleep(time.Millisecond)
-			return done
+			return over
 		}
 		for range 20 {
 			next := <-acquire()
 			require.NoError(t, next.err)
 			holds = append(holds, next.hold)
 		}
-		var waiting []<-chan granted
+		var waiting []<-chan outcome
 		for range 60 {
 			waiting = append(waiting, acquire())
 		}
 		for i := range waiting {
 			require.Empty(t, waiting[i], "too many holders")
 			require.NoError(t, holds[i].Release(b.Context()))
-			next := <-waiting[i]
-			require.NoError(t, next.err)
-			holds = append(holds, next.hold)
+			holds = append(holds, b.granted(waiting[i]))
 		}
 		for _, h := range holds[60:] {
 			require.NoError(t, h.Release(b.Context()))
@@ -485,41 +414,39 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 // may lack the node, or the node may have gone since.
 func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 	for name, listed := range map[string]bool{"not listed": false, "not seen since it was listed": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, other := b.connected(), b.Open()
-				h := b.acquire(other)
-				one := b.wait(c, mutex)
-				time.Sleep(time.Second)
-				var ahead []*coord.Claim
-				for range 17 {
-					ahead = append(ahead, b.join(other, mutex))
-				}
-				last := b.wait(c, mutex) // far back: its own node is not watched yet
-				for _, claim := range ahead[:15] {
-					require.NoError(t, claim.Leave(b.Context()))
-				}
-				own := slices.MaxFunc(b.nodesOf(c.SessionID()), func(a, b string) int {
-					return cmp.Compare(a[len(a)-10:], b[len(b)-10:])
-				})
-				if listed {
-					time.Sleep(100 * time.Millisecond)
-					b.join(c, mutex)
-				}
-				require.NoError(t, inspect.Break(b.Context(), other, own))
-				if !listed {
-					b.join(c, mutex)
-				}
-				require.NoError(t, ahead[15].Leave(b.Context()))
-				synctest.Wait()
-				require.Equal(t, 3, b.owned(c.SessionID()), "it has joined again")
-				require.Empty(t, one)
-				require.Empty(t, last)
-				require.NoError(t, h.Release(b.Context()))
-				b.Close(c, other)
-				<-one
-				<-last
+		runInBubble(t, name, func(b bubble) {
+			c, other := b.connected(), b.Open()
+			h := b.acquire(other)
+			one := b.wait(c, mutex)
+			time.Sleep(time.Second)
+			var ahead []*coord.Claim
+			for range 17 {
+				ahead = append(ahead, b.join(other, mutex))
+			}
+			last := b.wait(c, mutex) // far back: its own node is not watched yet
+			for _, claim := range ahead[:15] {
+				require.NoError(b, claim.Leave(b.Context()))
+			}
+			own := slices.MaxFunc(b.nodesOf(c.SessionID()), func(a, b string) int {
+				return cmp.Compare(a[len(a)-10:], b[len(b)-10:])
 			})
+			if listed {
+				time.Sleep(100 * time.Millisecond)
+				b.join(c, mutex)
+			}
+			require.NoError(b, inspect.Break(b.Context(), other, own))
+			if !listed {
+				b.join(c, mutex)
+			}
+			require.NoError(b, ahead[15].Leave(b.Context()))
+			synctest.Wait()
+			require.Equal(b, 3, b.owned(c.SessionID()), "it has joined again")
+			require.Empty(b, one)
+			require.Empty(b, last)
+			require.NoError(b, h.Release(b.Context()))
+			b.Close(c, other)
+			<-one
+			<-last
 		})
 	}
 }
@@ -528,12 +455,8 @@ func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 // after, also when another claim of the client has listed it.
 func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		reported := make(chan event.Event, 10)
-		c := b.connected(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.Foreign {
-				reported <- e
-			}
-		}))
+		c, reported := b.hearing(event.Foreign)
+		require.NoError(b, coordtest.Write(b.Context(), c))
 		other := b.Open()
 		spec := coord.Spec{Line: inspect.LockLine(mutex.Line.Dir), Kind: "lock", Unlisted: true}
 		h, between := b.acquire(other), b.join(other, mutex)
@@ -541,15 +464,13 @@ func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 		claim := b.join(c, spec)
 		time.Sleep(time.Second)
 		b.join(other, coord.Spec{Line: mutex.Line, Kind: "latch"})
-		_, err := claim.Listed(b.Context())
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(claim.Listed(b.Context())))
 		require.Empty(t, reported)
 		require.NoError(t, h.Release(b.Context()))
 		synctest.Wait()
 		require.Len(t, reported, 1)
 		require.NoError(t, between.Leave(b.Context()))
-		next := <-one
-		require.NoError(t, next.err)
+		b.granted(one)
 		require.Empty(t, two)
 		b.Close(c, other)
 		<-two

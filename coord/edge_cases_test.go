@@ -19,9 +19,6 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// systemError is what a server answers when the request made it stumble.
-const systemError = zkembed.Code(-1)
-
 // look looks at a node once, and leaves a watch.
 func look(b bubble, c *coord.Client, path string) error {
 	return c.Wait(b.Context(), func(v *coord.View) (bool, error) {
@@ -35,12 +32,12 @@ func look(b bubble, c *coord.Client, path string) error {
 func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		ctx, stop := context.WithCancel(b.Context())
 		var watching sync.WaitGroup
+		b.Cleanup(watching.Wait)
 		for range 8 {
 			watching.Go(func() {
-				for ctx.Err() == nil {
-					_ = c.Wait(ctx, func(v *coord.View) (bool, error) {
+				for b.Context().Err() == nil {
+					_ = c.Wait(b.Context(), func(v *coord.View) (bool, error) {
 						_, _, err := v.Get("/x")
 						return false, err
 					})
@@ -52,8 +49,6 @@ func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 			require.NoError(b, look(b, c, "/x"))
 			require.NoError(b, c.Delete(b.Context(), "/x", -1))
 		}
-		stop()
-		watching.Wait()
 	})
 }
 
@@ -111,7 +106,7 @@ func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(systemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
 		time.Sleep(T)
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
@@ -124,7 +119,7 @@ func TestAServerThatStumblesOverTheDeletionDoesNotStrandTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.ReplyError(systemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
 		require.NoError(b, h.Release(b.Context()))
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, b.acquire(other).Release(b.Context()))
@@ -155,9 +150,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
 		joined := coordtest.Go(func() *coord.Claim {
-			cl, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"})
-			require.NoError(b, err)
-			return cl
+			return b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"}))
 		})
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
@@ -165,8 +158,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		require.NoError(b, inspect.Revoke(b.Context(), admin, "/d/n"))
 		cl := <-joined
 		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		h, err := cl.Turn(b.Context(), nil)
-		require.NoError(b, err)
+		h := b.hold(cl.Turn(b.Context(), nil))
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		require.Zero(b, b.owned(c.SessionID()))
@@ -179,14 +171,13 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		undeletable := coord.WithACL("world:anyone:cr")
 		c := b.Open(undeletable)
 		var refused *coord.TxnError
-		h := b.acquire(c)
-		err := b.release(b.Context(), c, h, coord.CheckOp("/", -1))
+		h, err := c.Acquire(b.Context(), mutex, first)
+		require.NoError(b, err)
+		err = b.release(b.Context(), c, h, coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.NotErrorAs(b, err, &refused)
 
-		once, err := c.ExactlyOnce("/once")
-		require.NoError(b, err)
-		_, err = once.Txn(b.Context(), coord.CheckOp("/", -1))
+		_, err = b.once(c).Txn(b.Context(), coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.NotErrorAs(b, err, &refused)
 
@@ -201,13 +192,12 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 func TestAContextsErrorStaysVisibleBesideItsCause(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, shutdown := b.Open(), errors.New("shutting down")
-		h := b.acquire(c)
+		b.acquire(c)
 		ctx, cancel := context.WithCancelCause(b.Context())
 		time.AfterFunc(time.Second, func() { cancel(shutdown) })
 		_, err := c.Acquire(ctx, mutex, coord.First)
 		require.ErrorIs(b, err, context.Canceled)
 		require.ErrorIs(b, err, shutdown)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
@@ -232,19 +222,14 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 		c, other, kazoo := b.Open(), b.Open(), b.Open(coord.WithDialect(coord.Kazoo))
 		line := coord.Line{Dir: "/line"}
 		for _, kinds := range [][2]string{{"lock", "write"}, {"one", "lock"}, {"lock", "two"}, {"one", "two"}} {
-			h, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First)
-			require.NoError(b, err)
-			require.ErrorIs(b, coordtest.Err(other.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)), coord.ErrBusy)
-			_, err = kazoo.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
-			require.ErrorIs(b, err, coord.ErrForeign)
-			waiting := startAcquire(b.Bubble, func(ctx context.Context) (*coord.Hold, error) {
-				return other.Acquire(ctx, coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
-			})
+			wanted := coord.Spec{Line: line, Kind: kinds[1]}
+			h := b.hold(c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
+			require.ErrorIs(b, coordtest.Err(other.TryAcquire(b.Context(), wanted, coord.First)), coord.ErrBusy)
+			require.ErrorIs(b, coordtest.Err(kazoo.TryAcquire(b.Context(), wanted, coord.First)), coord.ErrForeign)
+			waiting := b.startAcquire(acquirer(other, wanted, coord.First))
 			require.Empty(b, waiting)
 			require.NoError(b, h.Release(b.Context()))
-			next := <-waiting
-			require.NoError(b, next.err)
-			require.NoError(b, next.hold.Release(b.Context()))
+			require.NoError(b, b.granted(waiting).Release(b.Context()))
 		}
 	})
 }
@@ -253,8 +238,7 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		name, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/a"})
-		require.NoError(b, err)
+		name := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/a"}))
 		inside := name.Context(b.Context())
 		held, is := coord.HeldIn(inside, c, "/d/a")
 		require.True(b, is)
@@ -265,24 +249,17 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		require.NoError(b, h.Release(b.Context()))
 		require.NoError(b, name.Release(b.Context()))
 
-		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
-		require.NoError(b, err)
+		shared := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
 		require.NotErrorIs(b, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)), coord.ErrInvalid)
-		require.NoError(b, shared.Release(b.Context()))
 	})
 }
 
 func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		stranded := make(chan event.Event, 10)
-		c := b.Open(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.NodeStranded {
-				stranded <- e
-			}
-		}))
+		c, stranded := b.hearing(event.NodeStranded)
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(systemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(zkembed.CodeSystemError))
 		err := h.Release(b.Context())
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorContains(b, err, "-1")
@@ -299,46 +276,36 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 		c, reentrant := b.Open(), mutex
 		reentrant.Reentrant = true
 		ctx, cancel := context.WithCancel(b.Context())
-		h, err := c.Acquire(ctx, reentrant, coord.First)
-		require.NoError(b, err)
+		h := b.hold(c.Acquire(ctx, reentrant, coord.First))
 		inside := h.Context(ctx)
-		nested, err := c.Acquire(inside, reentrant, coord.First)
-		require.NoError(b, err)
+		nested := b.hold(c.Acquire(inside, reentrant, coord.First))
 		require.NoError(b, nested.Release(b.Context()))
 		cancel()
 		require.ErrorIs(b, coordtest.Err(c.Acquire(inside, reentrant, coord.First)), context.Canceled)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
 func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer func() { require.NoError(t, listener.Close()) }()
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer func() { _ = conn.Close() }()
+	inBubble(t, func(b bubble) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
 				length := make([]byte, 4)
-				_, _ = io.ReadFull(conn, length)
-				_, _ = io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(length)))
+				_, _ = io.ReadFull(far, length)
+				_, _ = io.CopyN(io.Discard, far, int64(binary.BigEndian.Uint32(length)))
 				reply := make([]byte, 4+36) // length, version, time-out, session, password
 				binary.BigEndian.PutUint32(reply, 36)
 				binary.BigEndian.PutUint64(reply[12:], 7)
 				binary.BigEndian.PutUint32(reply[20:], 16)
-				_, _ = conn.Write(reply)
-				_, _ = io.Copy(io.Discard, conn)
-			})
+				_, _ = far.Write(reply)
+				_, _ = io.Copy(io.Discard, far)
+			}()
+			return near, nil
 		}
+		_, err := coord.Open(b.Within(time.Second), "host:2181", coord.WithDialer(dial))
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorIs(b, err, coord.ErrDisconnected)
+		require.ErrorContains(b, err, "does not open a session")
+		time.Sleep(T) // the client closes in the background
 	})
-	_, err = coord.Open(coordtest.Within(t, time.Second), listener.Addr().String())
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, coord.ErrDisconnected)
-	require.ErrorContains(t, err, "does not open a session")
 }

@@ -18,85 +18,60 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// endsDuring calls f, and ends its context when the release that f makes has
-// begun, at a server that does not answer. It returns how long f took after
-// that.
-func endsDuring(b bubble, f func(ctx context.Context, c *coord.Client) error) time.Duration {
-	b.Helper()
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	var ended time.Time
-	c := b.Open(coord.WithObserver(func(e event.Event) {
-		if errors.Is(e.Err, coord.ErrReleased) {
-			ended = time.Now()
-			cancel()
-		}
-	}))
-	cut := func() {
-		b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}}).Heal)
-	}
-	err := f(context.WithValue(ctx, cutKey{}, cut), c)
-	require.ErrorIs(b, err, context.Canceled)
-	require.NotZero(b, ended)
-	return time.Since(ended)
-}
-
-type cutKey struct{}
-
-func cutOff(ctx context.Context) { ctx.Value(cutKey{}).(func())() }
-
+// The context ends when the release has begun, at a server that does not
+// answer.
 func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
-	releases := map[string]func(ctx context.Context, c *coord.Client) error{
-		"release": func(ctx context.Context, c *coord.Client) error {
-			h, err := c.Acquire(ctx, mutex, first)
-			if err != nil {
-				return err
-			}
-			cutOff(ctx)
+	for name, release := range map[string]func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error{
+		"release": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
+			h := b.acquire(c)
+			cutOff()
 			return h.Release(ctx)
 		},
-		"group": func(ctx context.Context, c *coord.Client) error {
-			h, err := c.Acquire(ctx, mutex, first)
-			if err != nil {
-				return err
-			}
-			cutOff(ctx)
+		"group": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
+			h := b.acquire(c)
+			cutOff()
 			return recipe.NewGroup(h).Release(ctx)
 		},
-		"leave": func(ctx context.Context, c *coord.Client) error {
-			cl, err := c.Join(ctx, mutex)
-			if err == nil {
-				_, err = cl.Turn(ctx, first)
-			}
-			if err != nil {
-				return err
-			}
-			cutOff(ctx)
+		"leave": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
+			cl := b.join(c, mutex)
+			require.NoError(b, coordtest.Err(cl.Turn(ctx, first)))
+			cutOff()
 			return cl.Leave(ctx)
 		},
-		"do": func(ctx context.Context, c *coord.Client) error {
-			acquire := func(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx, mutex, first) }
-			return recipe.Do(ctx, acquire, func(ctx context.Context, _ *coord.Hold) error {
-				cutOff(ctx)
+		"do": func(ctx context.Context, _ bubble, c *coord.Client, cutOff func()) error {
+			return recipe.Do(ctx, acquiring(c), func(context.Context, *coord.Hold) error {
+				cutOff()
 				return nil
 			})
 		},
-		"run": func(ctx context.Context, c *coord.Client) error {
+		"run": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
 			e, err := election.New(c, "/election")
-			if err != nil {
-				return err
-			}
-			return e.Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
-				cutOff(ctx)
+			require.NoError(b, err)
+			return e.Run(ctx, nil, func(context.Context, *election.Term) error {
+				cutOff()
 				return nil
 			})
 		},
-	}
-	for name, f := range releases {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) { require.Zero(b, endsDuring(b, f)) })
+	} {
+		runInBubble(t, name, func(b bubble) {
+			ctx, cancel := context.WithCancel(b.Context())
+			var ended time.Time
+			c := b.Open(coord.WithObserver(func(e event.Event) {
+				if errors.Is(e.Err, coord.ErrReleased) {
+					ended = time.Now()
+					cancel()
+				}
+			}))
+			err := release(ctx, b, c, func() { b.cutOff(c) })
+			require.ErrorIs(b, err, context.Canceled)
+			require.Zero(b, time.Since(ended))
 		})
 	}
+}
+
+// cutOff has no server answer a client for the rest of the test.
+func (b bubble) cutOff(c *coord.Client) {
+	b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}}).Heal)
 }
 
 // late is what was acquired, whose release is asked for later than that.
@@ -112,30 +87,28 @@ func (l late) Release(ctx context.Context) error {
 
 func TestDoEndsWithAContextThatEndsJustBeforeItReleases(t *testing.T) {
 	for name, before := range map[string]time.Duration{"alive": 0, "ended": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				ctx, cancel := context.WithCancel(b.Context())
-				defer cancel()
-				c := b.Open()
-				var begun time.Time
-				acquire := func(ctx context.Context) (late, error) {
-					h, err := c.Acquire(ctx, mutex, first)
-					return late{h, func() {
-						cancel()
-						time.Sleep(before) // more than Grace gives
-						begun = time.Now()
-					}}, err
+		runInBubble(t, name, func(b bubble) {
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			c := b.Open()
+			var begun time.Time
+			acquire := func(ctx context.Context) (late, error) {
+				h, err := c.Acquire(ctx, mutex, first)
+				return late{h, func() {
+					cancel()
+					time.Sleep(before) // more than Grace gives
+					begun = time.Now()
+				}}, err
+			}
+			err := recipe.Do(ctx, acquire, func(context.Context, late) error {
+				b.cutOff(c)
+				if before > 0 {
+					cancel()
 				}
-				err := recipe.Do(ctx, acquire, func(context.Context, late) error {
-					b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}}).Heal)
-					if before > 0 {
-						cancel()
-					}
-					return errors.New("done")
-				})
-				require.ErrorIs(b, err, coord.ErrUnconfirmed)
-				require.Zero(b, time.Since(begun))
+				return errors.New("done")
 			})
+			require.ErrorIs(b, err, coord.ErrUnconfirmed)
+			require.Zero(b, time.Since(begun))
 		})
 	}
 }
@@ -193,8 +166,7 @@ func TestCloseGivesAHungServerASixthOfAShortSession(t *testing.T) {
 // A server that comes back gives every session its whole time again.
 func TestASessionThatWasGivenUpIsClosedWhereTheServersStillHaveIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		b.Server.Stop()
 		time.Sleep(2 * T)
 		require.True(t, ended(h))
@@ -204,7 +176,6 @@ func TestASessionThatWasGivenUpIsClosedWhereTheServersStillHaveIt(t *testing.T) 
 		t.Log(time.Since(resumed))
 		require.NotEqual(t, h.Session(), next.Session())
 		require.Less(t, time.Since(resumed), T/4, "the former node is not waited for")
-		require.NoError(t, next.Release(b.Context()))
 	})
 }
 
@@ -213,32 +184,26 @@ func TestASessionThatWasGivenUpIsClosedWhereTheServersStillHaveIt(t *testing.T) 
 // node is still there. A recipe that counts contenders must not count it twice.
 func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 	for name, joined := range map[string]bool{"its node known": true, "the reply to its create lost": false} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, other := b.Open(), b.Open()
-				h := b.acquire(other)
-				waiting := make(<-chan granted)
-				if joined {
-					waiting = b.acquireLater(c, mutex)
-					synctest.Wait()
-				}
-				former := c.SessionID()
-				deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{former}})
-				if !joined {
-					waiting = b.acquireLater(c, mutex)
-				}
-				for id := former; id == former || id == 0 || len(b.nodesOf(id)) == 0; id = c.SessionID() {
-					time.Sleep(time.Millisecond)
-				}
-				require.Contains(t, b.sessions(), former, "the server has ended it before")
-				require.Empty(t, b.nodesOf(former))
-				deaf.Heal()
-				require.NoError(t, h.Release(b.Context()))
-				next := <-waiting
-				require.NoError(t, next.err)
-				require.NoError(t, next.hold.Release(b.Context()))
-				b.Close(c, other)
-			})
+		runInBubble(t, name, func(b bubble) {
+			c, other := b.Open(), b.Open()
+			h := b.acquire(other)
+			waiting := make(<-chan outcome)
+			if joined {
+				waiting = b.acquireLater(c)
+			}
+			former := c.SessionID()
+			deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{former}})
+			if !joined {
+				waiting = b.acquireLater(c)
+			}
+			for id := former; id == former || id == 0 || len(b.nodesOf(id)) == 0; id = c.SessionID() {
+				time.Sleep(time.Millisecond)
+			}
+			require.Contains(b, b.sessions(), former, "the server has ended it before")
+			require.Empty(b, b.nodesOf(former))
+			deaf.Heal()
+			require.NoError(b, h.Release(b.Context()))
+			b.granted(waiting)
 		})
 	}
 }
@@ -255,8 +220,7 @@ func (b bubble) sessions() (ids []int64) {
 // closing that deletes it.
 func TestAHoldThatEndsWithItsClientSaysSoAlsoWhenItsNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		time.Sleep(time.Second) // until the own watch is set
 		b.Close(c)
 		<-h.Done()
@@ -276,16 +240,13 @@ func TestATransactionUnderWayWhenItsClientIsClosedIsNotConfirmed(t *testing.T) {
 		err := <-failed
 		require.ErrorIs(t, err, coord.ErrUnconfirmed)
 		require.ErrorIs(t, err, coord.ErrClosed)
-		data, _, err := b.Open().Get(b.Context(), "/written")
-		require.NoError(t, err)
-		require.Equal(t, "once", string(data), "for it was carried out")
+		require.Equal(t, "once", b.data("/written"), "for it was carried out")
 	})
 }
 
 func TestATransactionThatWaitsToBeSentWhenItsClientIsClosedHasLostItsHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		b.Server.Stop()
 		synctest.Wait() // until the client has seen it
 		failed := coordtest.Go(func() error { return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/nothing", nil, -1))) })
@@ -301,38 +262,18 @@ func TestATransactionThatWaitsToBeSentWhenItsClientIsClosedHasLostItsHold(t *tes
 
 func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, other := b.Open(), b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		goodbye := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Second/2))
 		closed := coordtest.Go(func() error { return c.Close(context.Background()) })
-		next := b.acquire(other)
+		b.ends(h, coord.ErrClosed)
 		require.Equal(t, 1, goodbye.Fired())
 		require.Empty(t, closed, "still waiting for the answer")
-		require.True(t, ended(h), "two holders")
-		require.ErrorIs(t, h.Err(), coord.ErrClosed)
 		require.NoError(t, <-closed)
-		require.NoError(t, next.Release(b.Context()))
-	})
-}
-
-// A server that says that the session is over ends it, even if it does not
-// close the connection.
-func TestASessionThatTheServerCallsExpiredIsOver(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		before := c.SessionID()
-		b.Server.Inject(
-			zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}},
-			zkembed.ReplyError(zkembed.CodeSessionExpired))
-		h := b.acquire(c)
-		synctest.Wait()
-		require.NotEqual(t, before, h.Session())
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
 func acquiring(c *coord.Client) func(context.Context) (*coord.Hold, error) {
-	return func(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx, mutex, coord.First) }
+	return acquirer(c, mutex, coord.First)
 }
 
 func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
@@ -377,28 +318,26 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 // answer for.
 func TestDoEndsWithItsContextAlsoWhenTheServerHangs(t *testing.T) {
 	for name, left := range map[string]time.Duration{"ended before f returns": 0, "ends during the release": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c := b.Open()
-				ctx, cancel := context.WithCancel(b.Context())
-				defer cancel()
-				var begun time.Time
-				err := recipe.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
-					cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial})
-					b.Cleanup(cut.Heal)
-					begun = time.Now()
-					if left == 0 {
-						cancel()
-					} else {
-						time.AfterFunc(left, cancel)
-					}
-					return nil
-				})
-				require.ErrorIs(b, err, coord.ErrUnconfirmed)
-				require.ErrorIs(b, err, context.Canceled)
-				require.NotErrorIs(b, err, context.DeadlineExceeded)
-				require.LessOrEqual(b, time.Since(begun), max(left, 50*time.Millisecond))
+		runInBubble(t, name, func(b bubble) {
+			c := b.Open()
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			var begun time.Time
+			err := recipe.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
+				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial})
+				b.Cleanup(cut.Heal)
+				begun = time.Now()
+				if left == 0 {
+					cancel()
+				} else {
+					time.AfterFunc(left, cancel)
+				}
+				return nil
 			})
+			require.ErrorIs(b, err, coord.ErrUnconfirmed)
+			require.ErrorIs(b, err, context.Canceled)
+			require.NotErrorIs(b, err, context.DeadlineExceeded)
+			require.LessOrEqual(b, time.Since(begun), max(left, 50*time.Millisecond))
 		})
 	}
 }

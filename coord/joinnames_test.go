@@ -37,15 +37,19 @@ func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
 	return specs
 }
 
-func holdsOf(b bubble, claims []*coord.Claim) *recipe.Group {
+// namesOf claims the names.
+func (b bubble) namesOf(c *coord.Client, specs []coord.NameSpec) *recipe.Group {
 	b.Helper()
-	var holds []*coord.Hold
-	for _, cl := range claims {
-		h, err := cl.Turn(b.Context(), nil)
-		require.NoError(b, err)
-		holds = append(holds, h)
-	}
+	holds, err := c.AcquireNames(b.Context(), specs...)
+	require.NoError(b, err)
 	return recipe.NewGroup(holds[0], holds[1:]...)
+}
+
+// strikeNames lets a fault strike the transaction of several names.
+func (b bubble) strikeNames(fault zkembed.Action) *zkembed.Fault {
+	return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+		return len(r.Parts) >= 6
+	}}, fault)
 }
 
 // deletions remove the proofs, as the last thing that the holds are for.
@@ -58,7 +62,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		specs := threeNames(b, c)
 		require.NoError(b, other.Create(b.Context(), "/names/1", nil))
-		_, err := c.JoinNames(b.Context(), specs...)
+		_, err := c.AcquireNames(b.Context(), specs...)
 		var refused *coord.TxnError
 		require.ErrorAs(b, err, &refused)
 		require.Equal(b, 3, refused.Index, "the first operation of the second name")
@@ -66,9 +70,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		require.Zero(b, b.owned(c.SessionID()))
 
 		require.NoError(b, other.Delete(b.Context(), "/names/1", -1))
-		claims, err := c.JoinNames(b.Context(), specs...)
-		require.NoError(b, err)
-		g := holdsOf(b, claims)
+		g := b.namesOf(c, specs)
 		require.Equal(b, 3, b.owned(c.SessionID()))
 		require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 		require.ErrorIs(b, g.Err(), coord.ErrReleased)
@@ -81,20 +83,13 @@ func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c := b.Open()
 			specs := threeNames(b, c)
-			strike := func() *zkembed.Fault {
-				return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
-					return len(r.Parts) >= 6
-				}}, fault)
-			}
-			f := strike()
-			claims, err := c.JoinNames(b.Context(), specs...)
-			require.NoError(b, err)
-			g := holdsOf(b, claims)
+			f := b.strikeNames(fault)
+			g := b.namesOf(c, specs)
 			require.Equal(b, 3, b.owned(c.SessionID()))
 			time.Sleep(10 * T) // what comes late, and the own watches
 			require.NoError(b, g.Err())
 			require.Equal(b, 1, f.Fired())
-			f = strike()
+			f = b.strikeNames(fault)
 			require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 			require.Equal(b, 1, f.Fired())
 			require.Zero(b, b.claimsAndProofs())
@@ -109,15 +104,12 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		var away atomic.Bool
 		c, admin := b.Open(b.leaving(&away)), b.Open()
 		specs := threeNames(b, c)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
-			return len(r.Parts) >= 6
-		}}, zkembed.LoseReply())
-		joined := make(chan []*coord.Claim, 1)
+		b.strikeNames(zkembed.LoseReply())
 		away.Store(true)
-		go func() {
+		joined := coordtest.Go(func() []*coord.Claim {
 			claims, _ := c.JoinNames(b.Context(), specs...)
-			joined <- claims
-		}()
+			return claims
+		})
 		synctest.Wait()
 		require.NoError(b, inspect.Break(b.Context(), admin, "/names/0"))
 		away.Store(false)
@@ -126,9 +118,7 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		time.Sleep(time.Second) // until the own watches are set
 		require.ErrorIs(b, coordtest.Err(claims[0].Turn(b.Context(), nil)), coord.ErrNodeDeleted)
 		for _, cl := range claims[1:] {
-			h, err := cl.Turn(b.Context(), nil)
-			require.NoError(b, err)
-			require.NoError(b, h.Release(b.Context()))
+			require.NoError(b, b.hold(cl.Turn(b.Context(), nil)).Release(b.Context()))
 		}
 		require.Zero(b, b.children("/names"))
 	})
@@ -155,8 +145,7 @@ func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
 		specs := threeNames(b, c)
 		time.Sleep(T) // without a probe
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(T/6))
-		holds, err := c.AcquireNames(b.Context(), specs...)
-		require.NoError(b, err)
+		holds := b.namesOf(c, specs).Holds()
 		for _, h := range holds {
 			require.NoError(b, h.Err())
 		}
@@ -199,20 +188,16 @@ func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
 func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		claims, err := c.JoinNames(b.Context(), threeNames(b, c)...)
-		require.NoError(b, err)
-		g := holdsOf(b, claims)
+		g := b.namesOf(c, threeNames(b, c))
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T/4))
 		require.NoError(b, inspect.Break(b.Context(), admin, "/names/1"))
-		err = b.once(c).Release(b.Context(), g.Holds(), deletions...)
-		require.ErrorIs(b, err, coord.ErrLost)
+		require.ErrorIs(b, b.once(c).Release(b.Context(), g.Holds(), deletions...), coord.ErrLost)
 		require.Equal(b, 5, b.claimsAndProofs(), "all proofs, and two claims")
 		for i, h := range g.Holds() {
 			require.Equal(b, i != 1, h.Err() == nil, i)
 		}
 
-		foreign, err := admin.AcquireName(b.Context(), coord.NameSpec{Path: "/names/foreign"})
-		require.NoError(b, err)
+		foreign := b.hold(admin.AcquireName(b.Context(), coord.NameSpec{Path: "/names/foreign"}))
 		mixed := recipe.NewGroup(g.Holds()[0], foreign)
 		require.ErrorIs(b, b.once(c).Release(b.Context(), mixed.Holds()), coord.ErrInvalid)
 		require.NoError(b, mixed.Release(b.Context()))
@@ -225,46 +210,38 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), "/names"))
 	require.NoError(b, c.Create(b.Context(), "/proof", nil))
-	h, err := c.AcquireName(b.Context(), coord.NameSpec{
+	return b.hold(c.AcquireName(b.Context(), coord.NameSpec{
 		Path: "/names/one", Data: []byte("mine"),
 		With:  []coord.Op{coord.SetOp("/proof", nil, 0)},
 		Proof: []coord.Op{coord.CheckOp("/proof", 1)},
-	})
-	require.NoError(b, err)
-	return h
+	}))
 }
 
-// The data are the same: only the version distinguishes the two nodes.
+// The version distinguishes the two nodes, also where the data are the same.
 func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		h := b.named(c)
-		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.EphemeralOp("/names/one", []byte("another's")))))
-		require.NoError(t, h.Err(), "it does not know")
-		require.NoError(t, h.Release(b.Context()))
-		data, _, err := admin.Get(b.Context(), "/names/one")
-		require.NoError(t, err)
-		require.Equal(t, "another's", string(data))
-	})
-}
-
-// A claim of a name is safe without a proof: only the version distinguishes its
-// node from another program's.
-func TestAReleaseWithoutAProofLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"})
-		require.NoError(t, err)
-		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		_, err = admin.Txn(b.Context(), coord.EphemeralOp("/names/one", nil))
-		require.NoError(t, err)
-		require.NoError(t, h.Err(), "it does not know")
-		require.NoError(t, h.Release(b.Context()))
-		require.Equal(t, 1, b.owned(admin.SessionID()))
-	})
+	anothers := coord.EphemeralOp("/names/one", []byte("mine"))
+	for name, tt := range map[string]struct {
+		claim func(b bubble, c *coord.Client) *coord.Hold
+		next  []coord.Op
+	}{
+		"proven": {bubble.named, []coord.Op{anothers}},
+		"without a proof": {
+			func(b bubble, c *coord.Client) *coord.Hold { return b.taking(c, "mine") }, []coord.Op{anothers},
+		},
+		"made in the same way, with another proof": {
+			bubble.named, []coord.Op{anothers, coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1)},
+		},
+	} {
+		runInBubble(t, name, func(b bubble) {
+			c, other := b.Open(), b.Open()
+			h := tt.claim(b, c)
+			b.breakUnawares(h)
+			require.NoError(b, coordtest.Err(other.Txn(b.Context(), tt.next...)))
+			require.NoError(b, h.Err(), "it does not know")
+			require.NoError(b, h.Release(b.Context()))
+			require.Equal(b, 1, b.owned(other.SessionID()))
+		})
+	}
 }
 
 // The next claim is like the one before, its version, too.
@@ -273,28 +250,24 @@ func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testin
 		var away atomic.Bool
 		c, other := b.Open(b.leaving(&away)), b.Open()
 		spec := coord.NameSpec{Path: "/names/one", Data: []byte("the same")}
-		h, err := c.AcquireName(b.Context(), spec)
-		require.NoError(t, err)
+		h := b.hold(c.AcquireName(b.Context(), spec))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
 		away.Store(true)
 		h.Abandon()
 		synctest.Wait()
 		require.Equal(t, 1, lost.Fired())
-		next, err := other.AcquireName(b.Context(), spec)
-		require.NoError(t, err)
+		next := b.hold(other.AcquireName(b.Context(), spec))
 		away.Store(false)
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Second)
 		require.NoError(t, next.Err())
-		require.NoError(t, next.Release(b.Context()))
 	})
 }
 
 func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithACL("world:anyone:crd"))
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Exclusive: true})
-		require.NoError(t, err)
+		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Exclusive: true}))
 		require.Positive(t, h.Token())
 		require.NoError(t, h.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
@@ -305,8 +278,7 @@ func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
 func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, spec := b.Open(), coord.NameSpec{Path: "/names/one"}
-		h, err := c.AcquireName(b.Context(), spec)
-		require.NoError(t, err)
+		h := b.hold(c.AcquireName(b.Context(), spec))
 		// Only the new session comes through: it cannot close the former one.
 		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{h.Session()}})
 		defer deaf.Heal()
@@ -314,15 +286,11 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		require.Contains(t, b.sessions(), h.Session(), "the server has ended it before")
-		next, err := c.AcquireName(b.Context(), spec)
-		require.NoError(t, err)
+		next := b.hold(c.AcquireName(b.Context(), spec))
 		require.NoError(t, next.Release(b.Context()))
 
-		taken, err := b.Open().AcquireName(b.Context(), spec)
-		require.NoError(t, err)
-		_, err = c.AcquireName(b.Context(), spec)
-		require.ErrorIs(t, err, coord.ErrNodeExists)
-		require.NoError(t, taken.Release(b.Context()))
+		b.hold(b.Open().AcquireName(b.Context(), spec))
+		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Context(), spec)), coord.ErrNodeExists)
 	})
 }
 
@@ -333,23 +301,6 @@ func TestAReleaseDeletesTheNodeAlsoWhenWhatProvedItIsGone(t *testing.T) {
 		require.NoError(t, c.Delete(b.Context(), "/proof", -1))
 		require.NoError(t, h.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
-	})
-}
-
-func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		h := b.named(c)
-		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		// Another's claim of the same name, made in the same way.
-		_, err := admin.Txn(b.Context(),
-			coord.EphemeralOp("/names/one", nil), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))
-		require.NoError(t, err)
-		require.NoError(t, h.Release(b.Context()))
-		_, there, err := admin.Exists(b.Context(), "/names/one")
-		require.NoError(t, err)
-		require.True(t, there)
 	})
 }
 
@@ -393,9 +344,7 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 			require.Nil(t, h)
 			h = other
 		}
-		stat, _, err := c.Exists(b.Context(), h.Node())
-		require.NoError(t, err)
-		require.Equal(t, stat.Czxid, h.Token())
+		require.Equal(t, b.node(h.Node()).Stat.Czxid, h.Token())
 		require.NoError(t, h.Release(b.Context()))
 	})
 }

@@ -1,16 +1,21 @@
 package coord_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -41,27 +46,162 @@ func first(ahead []coord.Contender) ([]int, bool) {
 	return []int{len(ahead) - 1}, false
 }
 
-// acquire acquires the mutex, or what is specified.
-func (b bubble) acquire(c *coord.Client, spec ...coord.Spec) *coord.Hold {
+// runInBubble is inBubble as a subtest.
+func runInBubble(t *testing.T, name string, f func(b bubble)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, f) })
+}
+
+// hold returns what a call has acquired. The test's end releases it, if the
+// test does not.
+func (b bubble) hold(h *coord.Hold, err error) *coord.Hold {
 	b.Helper()
-	h, err := c.Acquire(b.Context(), append(spec, mutex)[0], first)
 	require.NoError(b, err)
+	b.Cleanup(func() {
+		if !errors.Is(h.Err(), coord.ErrReleased) {
+			require.NoError(b, h.Release(context.Background()))
+		}
+	})
 	return h
 }
 
-// owned counts the nodes of a session.
-func (b bubble) owned(session int64) (n int) {
-	for _, node := range b.Server.Nodes() {
-		if node.Stat.EphemeralOwner == session {
-			n++
-		}
-	}
-	return n
+// acquire acquires the mutex, or what is specified.
+func (b bubble) acquire(c *coord.Client, spec ...coord.Spec) *coord.Hold {
+	b.Helper()
+	return b.hold(c.Acquire(b.Context(), append(spec, mutex)[0], first))
 }
 
-func ended(h *coord.Hold) bool {
+// holder returns a client that holds the mutex.
+func (b bubble) holder(opts ...coord.Option) (*coord.Client, *coord.Hold) {
+	b.Helper()
+	c := b.Open(opts...)
+	return c, b.acquire(c)
+}
+
+// hearing returns a client, and the events of one kind that it tells of.
+func (b bubble) hearing(kind string, opts ...coord.Option) (*coord.Client, <-chan event.Event) {
+	b.Helper()
+	heard := make(chan event.Event, 1000)
+	return b.Open(append(opts, coord.WithObserver(func(e event.Event) {
+		if e.Kind == kind {
+			heard <- e
+		}
+	}))...), heard
+}
+
+// stand has a client hold without a wait.
+func (b bubble) stand(c *coord.Client, spec coord.Spec) *coord.Hold {
+	b.Helper()
+	h, _, err := c.Stand(b.Context(), spec)
+	return b.hold(h, err)
+}
+
+// outcome is what an acquire in the background came to.
+type outcome struct {
+	hold *coord.Hold
+	err  error
+}
+
+// later acquires in the background.
+func (b bubble) later(acquire func(context.Context) (*coord.Hold, error)) <-chan outcome {
+	return coordtest.Go(func() outcome {
+		h, err := acquire(b.Context())
+		return outcome{h, err}
+	})
+}
+
+// acquireLater acquires the mutex in the background. It returns when that
+// waits, or is over.
+func (b bubble) acquireLater(c *coord.Client) <-chan outcome {
+	over := b.later(acquirer(c, mutex, first))
+	synctest.Wait()
+	return over
+}
+
+func acquirer(c *coord.Client, spec coord.Spec, rule coord.Rule) func(context.Context) (*coord.Hold, error) {
+	return func(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx, spec, rule) }
+}
+
+// granted waits for the hold that was acquired in the background.
+func (b bubble) granted(later <-chan outcome) *coord.Hold {
+	b.Helper()
+	o := <-later
+	return b.hold(o.hold, o.err)
+}
+
+// nodesOf lists the nodes that belong to a session.
+func (b bubble) nodesOf(session int64) (paths []string) {
+	for _, node := range b.Server.Nodes() {
+		if node.Stat.EphemeralOwner == session {
+			paths = append(paths, node.Path)
+		}
+	}
+	return paths
+}
+
+// owned counts the nodes of a session.
+func (b bubble) owned(session int64) int { return len(b.nodesOf(session)) }
+
+// node returns what the server has at a path, or nil.
+func (b bubble) node(path string) *zkembed.Node {
+	for _, node := range b.Server.Nodes() {
+		if node.Path == path {
+			return &node
+		}
+	}
+	return nil
+}
+
+func (b bubble) exists(path string) bool { return b.node(path) != nil }
+
+// data returns the data of a node that is there.
+func (b bubble) data(path string) string {
+	b.Helper()
+	node := b.node(path)
+	require.NotNil(b, node, path)
+	return string(node.Data)
+}
+
+// breakUnawares deletes a hold's node; its client does not hear of it yet.
+func (b bubble) breakUnawares(h *coord.Hold) {
+	b.Helper()
+	b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+	require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
+	require.NoError(b, h.Err(), "it does not know")
+}
+
+// ends waits until another client holds in h's place: h has ended by then.
+func (b bubble) ends(h *coord.Hold, why error) (next *coord.Hold) {
+	b.Helper()
+	next = b.acquire(b.Open())
+	require.True(b, ended(h), "two holders")
+	require.ErrorIs(b, h.Err(), coord.ErrLost)
+	require.ErrorIs(b, h.Err(), why)
+	require.Greater(b, next.Token(), h.Token())
+	return next
+}
+
+func (b bubble) contenders(c *coord.Client, dir string, kinds ...string) []inspect.Contender {
+	b.Helper()
+	all, err := inspect.Contenders(b.Context(), c, dir, kinds...)
+	require.NoError(b, err)
+	return all
+}
+
+// asked counts the requests of a client during f.
+func (b bubble) asked(c *coord.Client, f func()) zkembed.Counts {
+	before := b.Server.SessionCounts(c.SessionID())
+	f()
+	counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+	delete(counts, zkembed.OpPing)
+	return counts
+}
+
+func ended(h *coord.Hold) bool { return closed(h.Done()) }
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-h.Done():
+	case <-c:
 		return true
 	default:
 		return false

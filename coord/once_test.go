@@ -35,6 +35,14 @@ func (b bubble) release(ctx context.Context, c *coord.Client, h *coord.Hold, ops
 // add is an operation that would be seen if it was carried out twice.
 var add = coord.AppendOp("/count/n-", nil)
 
+// adding returns a client that can add.
+func (b bubble) adding() (*coord.Client, *coord.ExactlyOnce) {
+	b.Helper()
+	c := b.Open()
+	require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+	return c, b.once(c)
+}
+
 func (b bubble) children(path string) (n int) {
 	for _, node := range b.Server.Nodes() {
 		if strings.HasPrefix(node.Path, path+"/") {
@@ -55,9 +63,7 @@ func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
 func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-			o := b.once(c)
+			_, o := b.adding()
 			for times := range 4 {
 				f := b.strike(fault, times)
 				if times == 0 {
@@ -78,9 +84,7 @@ func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
 
 func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		o := b.once(c)
+		_, o := b.adding()
 		for _, fault := range []int{0, 1} {
 			f := b.strike(zkembed.Drop(), 1)
 			if fault == 0 {
@@ -100,9 +104,7 @@ func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
 
 func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		o := b.once(c)
+		_, o := b.adding()
 		var wg sync.WaitGroup
 		for range 200 {
 			wg.Go(func() {
@@ -120,28 +122,19 @@ func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 
 func TestAnIdleWitnessIsNotProbedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		require.NoError(b, coordtest.Err(b.once(c).Txn(b.Context(), add)))
-		before := b.Server.SessionCounts(c.SessionID())
-		time.Sleep(10 * T)
-		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
+		c, o := b.adding()
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
+		require.Zero(b, b.asked(c, func() { time.Sleep(10 * T) }).Total())
 	})
 }
 
 func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		o := b.once(c)
+		c, o := b.adding()
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		names, err := c.Children(b.Context(), "/once")
-		require.NoError(b, err)
-		require.NoError(b, c.Delete(b.Context(), "/once/"+names[0], -1))
+		require.NoError(b, c.Delete(b.Context(), b.nodesOf(c.SessionID())[0], -1))
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		names, err = c.Children(b.Context(), "/once")
-		require.NoError(b, err)
-		require.NoError(b, coordtest.Err(c.Set(b.Context(), "/once/"+names[0], nil, -1)))
+		require.NoError(b, coordtest.Err(c.Set(b.Context(), b.nodesOf(c.SessionID())[0], nil, -1)))
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "another client wrote the witness")
 		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		require.NoError(b, coordtest.Write(b.Context(), c), "the client has another session")
@@ -152,9 +145,7 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 
 func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		o := b.once(c)
+		_, o := b.adding()
 		f := b.strike(zkembed.DelayReply(time.Second), 1)
 		_, err := o.Txn(b.Within(500*time.Millisecond), add)
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
@@ -184,9 +175,7 @@ func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
 
 func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		o := b.once(c)
+		c, o := b.adding()
 		f := b.strike(zkembed.LoseReply(), 1)
 		id := c.SessionID()
 		go func() {
@@ -221,18 +210,16 @@ func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 // transaction.
 func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		require.NoError(t, c.EnsureDir(b.Context(), "/count"))
-		o := b.once(c)
+		c, o := b.adding()
+		admin := b.Open()
 		lost := b.strike(zkembed.LoseReply(), 1)
 		repeat := b.strike(zkembed.Delay(tick), 1)
 		done := coordtest.Go(func() error { return coordtest.Err(o.Txn(b.Context(), add)) })
 		<-repeat.Struck()
 		require.Equal(t, 1, lost.Fired())
-		names, err := admin.Children(b.Context(), "/once")
-		require.NoError(t, err)
-		require.Len(t, names, 1)
-		require.NoError(t, admin.Delete(b.Context(), "/once/"+names[0], -1))
+		witness := b.nodesOf(c.SessionID())
+		require.Len(t, witness, 1)
+		require.NoError(t, admin.Delete(b.Context(), witness[0], -1))
 		require.ErrorIs(t, <-done, coord.ErrUnconfirmed)
 		require.Equal(t, 1, b.children("/count"))
 	})
@@ -240,15 +227,10 @@ func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testin
 
 func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		h := b.acquire(c)
-		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
-		require.NoError(t, h.Err(), "it does not know")
+		c, h := b.holder()
+		b.breakUnawares(h)
 		require.ErrorIs(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)), coord.ErrLost)
-		_, made, err := admin.Exists(b.Context(), "/done")
-		require.NoError(t, err)
-		require.False(t, made)
+		require.False(t, b.exists("/done"))
 	})
 }
 
@@ -256,23 +238,19 @@ func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) 
 // what the transaction was to delete is still there.
 func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t *testing.T) {
 	for name, op := range map[string]coord.Op{"delete": coord.DeleteOp("/item", 0), "set": coord.SetOp("/item", []byte("new"), 0)} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, admin := b.Open(), b.Open()
-				require.NoError(b, admin.Create(b.Context(), "/item", nil))
-				h := b.acquire(c)
-				b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-				lost := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Drop())
-				late := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Delay(2*time.Second))
-				released := coordtest.Go(func() error { return b.release(b.Context(), c, h, op) })
-				time.Sleep(time.Second)
-				require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-				require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
-				require.ErrorIs(b, <-released, coord.ErrLost)
-				_, there, err := admin.Exists(b.Context(), "/item")
-				require.NoError(b, err)
-				require.True(b, there)
-			})
+		runInBubble(t, name, func(b bubble) {
+			c, admin := b.Open(), b.Open()
+			require.NoError(b, admin.Create(b.Context(), "/item", nil))
+			h := b.acquire(c)
+			b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+			lost := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Drop())
+			late := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Delay(2*time.Second))
+			released := coordtest.Go(func() error { return b.release(b.Context(), c, h, op) })
+			time.Sleep(time.Second)
+			require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
+			require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
+			require.ErrorIs(b, <-released, coord.ErrLost)
+			require.True(b, b.exists("/item"))
 		})
 	}
 }
@@ -280,8 +258,7 @@ func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t
 // The news of the deletion comes before the answer to the transaction.
 func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		time.Sleep(time.Second) // until the own watch is set
 		require.NoError(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
@@ -293,33 +270,27 @@ func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 // would take the deletion for its own.
 func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.LoseAtDisconnect())
-		h := b.acquire(c)
+		c, h := b.holder(coord.LoseAtDisconnect())
 		lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
 		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		require.NoError(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)))
 		require.Equal(t, 1, lost.Fired())
 		require.Equal(t, 1, throttled.Fired())
-		_, made, err := c.Exists(b.Context(), "/done")
-		require.NoError(t, err)
-		require.True(t, made, "not carried out")
+		require.True(t, b.exists("/done"), "not carried out")
 	})
 }
 
 // The same with a release that is called meanwhile.
 func TestAReleaseWaitsUntilTheTransactionThatReleasesIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		released := coordtest.Go(func() error { return b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) })
 		time.Sleep(time.Millisecond)
 		require.Equal(t, 1, throttled.Fired())
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, <-released)
-		_, made, err := c.Exists(b.Context(), "/done")
-		require.NoError(t, err)
-		require.True(t, made, "not carried out")
+		require.True(t, b.exists("/done"), "not carried out")
 	})
 }
 
@@ -338,9 +309,7 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 		require.NoError(t, admin.Create(b.Context(), "/names/one", []byte("another's")))
 		require.NoError(t, <-released)
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
-		_, there, err := admin.Exists(b.Context(), "/names/one")
-		require.NoError(t, err)
-		require.True(t, there)
+		require.True(t, b.exists("/names/one"))
 	})
 }
 
@@ -357,9 +326,7 @@ func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t
 		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
 		require.NoError(t, <-released)
-		_, made, err := admin.Exists(b.Context(), "/done")
-		require.NoError(t, err)
-		require.True(t, made)
+		require.True(t, b.exists("/done"))
 		require.Zero(t, b.owned(c.SessionID()))
 	})
 }
@@ -378,7 +345,6 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, coord.ErrUnconfirmed)
 		require.NoError(t, h.Err())
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -425,8 +391,7 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 // before the second.
 func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		f := b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
 		failed := coordtest.Go(func() error { return b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) })
 		<-f.Struck()

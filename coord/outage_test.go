@@ -47,8 +47,7 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		b.Server.Stop()
 		server.Store(wiped)
 		<-h.Done()
-		next, err := c.Acquire(b.Within(T), mutex, first)
-		require.NoError(t, err)
+		next := b.hold(c.Acquire(b.Within(T), mutex, first))
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Release(b.Context()))
 		b.Close(c)
@@ -77,8 +76,7 @@ func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 		var away atomic.Bool
 		holder, waiter := b.Open(), b.Open(b.leaving(&away))
 		h := b.acquire(holder)
-		waiting := b.acquireLater(waiter, mutex)
-		synctest.Wait()
+		waiting := b.acquireLater(waiter)
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}}, zkembed.ReplyError(zkembed.CodeUnimplemented))
 		away.Store(true)
 		require.NoError(t, b.Server.DropConn(waiter.SessionID()))
@@ -86,9 +84,7 @@ func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, waiting)
 		away.Store(false)
-		next := <-waiting
-		require.NoError(t, next.err)
-		require.NoError(t, next.hold.Release(b.Context()))
+		b.granted(waiting)
 	})
 }
 
@@ -97,8 +93,7 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
-		_, err := c.Acquire(b.Within(time.Second/2), mutex, first)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second/2), mutex, first)), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		require.Equal(t, 1, b.owned(c.SessionID()))
 		time.Sleep(time.Second)
@@ -108,8 +103,7 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 
 func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		_, h := b.holder()
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.Drop())
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 2, lost.Fired())
@@ -144,76 +138,49 @@ func TestATransactionOverAnOutageReportsThatTheHoldWasLost(t *testing.T) {
 	})
 }
 
-// rewriting is a connection whose packets are changed before they are sent.
-type rewriting struct {
-	net.Conn
-	change func(packet []byte)
-}
-
-func (r rewriting) Write(p []byte) (int, error) {
-	r.change(p)
-	return r.Conn.Write(p)
-}
-
 // The limits of session time-outs are each server's own.
 func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var dials atomic.Int32
-		var refused atomic.Bool
-		holder, other := b.Open(coord.WithTick(tick), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if refused.Load() {
-				return nil, net.ErrClosed
+		var handshakes atomic.Int32
+		var away atomic.Bool
+		holder, h := b.holder(coord.WithTick(tick), b.meddling(func(packet []byte) error {
+			switch connects := len(packet) > 40 && binary.BigEndian.Uint32(packet[4:]) == 0; {
+			case away.Load():
+				return net.ErrClosed
+			case connects && handshakes.Add(1) > 1:
+				binary.BigEndian.PutUint32(packet[16:], uint32(2*tick/time.Millisecond))
 			}
-			later := dials.Add(1) > 1
-			conn, err := b.Server.DialContext(ctx, network, addr)
-			return rewriting{conn, func(p []byte) {
-				if later && len(p) > 40 && binary.BigEndian.Uint32(p[4:]) == 0 {
-					binary.BigEndian.PutUint32(p[16:], uint32(2*tick/time.Millisecond))
-				}
-			}}, err
-		})), b.Open()
-		h := b.acquire(holder)
+			return nil
+		}))
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		time.Sleep(time.Second)
-		require.Greater(t, dials.Load(), int32(1), "connected again")
-		refused.Store(true)
+		require.Greater(t, handshakes.Load(), int32(1), "connected again")
+		away.Store(true)
 		_ = b.Server.DropConn(h.Session())
-		next := b.acquire(other)
-		require.True(t, ended(h), "two holders")
-		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
-		refused.Store(false)
-		require.NoError(t, next.Release(b.Context()))
-		next = b.acquire(holder)
+		require.NoError(t, b.ends(h, coord.ErrSessionExpired).Release(b.Context()))
+		away.Store(false)
+		b.acquire(holder)
 		require.Equal(t, 2*tick, holder.SessionTimeout())
-		require.NoError(t, next.Release(b.Context()))
 	})
 }
 
 // The credentials are presented again on every connection.
 func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var stranded atomic.Int32
 		var refusing atomic.Bool
-		c := b.Open(coord.WithAuth("digest", "user:password"),
-			coord.WithObserver(func(e event.Event) {
-				if e.Kind == event.NodeStranded {
-					stranded.Add(1)
+		c, stranded := b.hearing(event.NodeStranded, coord.WithAuth("digest", "user:password"),
+			b.meddling(func(p []byte) error {
+				if len(p) > 12 && zkembed.Op(binary.BigEndian.Uint32(p[8:])) == zkembed.OpAuth && refusing.Load() {
+					p[20] = 'x' // of the scheme
 				}
-			}),
-			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := b.Server.DialContext(ctx, network, addr)
-				return rewriting{conn, func(p []byte) {
-					if len(p) > 12 && int32(binary.BigEndian.Uint32(p[8:])) == int32(zkembed.OpAuth) && refusing.Load() {
-						p[20] = 'x' // of the scheme
-					}
-				}}, err
+				return nil
 			}))
 		h := b.acquire(c)
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Drop())
 		refusing.Store(true)
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 1, lost.Fired())
-		require.Zero(t, stranded.Load())
+		require.Empty(t, stranded)
 		refusing.Store(false)
 	})
 }
@@ -252,79 +219,58 @@ func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Optio
 			least = min(least, time.Until(h.Deadline()))
 		}
 		require.Greater(t, least, left)
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
 // A server that has hung answers nothing, and its connection stays open. Half
 // of the session time-out is left for the way to another.
-func TestAReadEndsWithItsContextWhenItsServerHangs(t *testing.T) {
-	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
-		_, err := c.Children(ctx, "/")
-		return err
-	})
-}
-
-func TestATransactionEndsWithItsContextWhenItsServerHangs(t *testing.T) {
-	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
-		_, err := c.Txn(ctx, coord.CheckOp("/", -1))
-		return err
-	})
-}
-
-func endsWithItsContext(t *testing.T, call func(context.Context, *coord.Client) error) {
-	t.Helper()
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
-		for range 3 { // the first hangs
-			begun := time.Now()
-			err := call(b.Within(T/10), c)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, T/10, time.Since(begun))
-		}
-	})
+func TestACallEndsWithItsContextWhenItsServerHangs(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *coord.Client) error{
+		"read": func(ctx context.Context, c *coord.Client) error { return coordtest.Err(c.Children(ctx, "/")) },
+		"transaction": func(ctx context.Context, c *coord.Client) error {
+			return coordtest.Err(c.Txn(ctx, coord.CheckOp("/", -1)))
+		},
+	} {
+		runInBubble(t, name, func(b bubble) {
+			c := b.Open()
+			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
+			for range 3 { // the first hangs
+				begun := time.Now()
+				require.ErrorIs(b, call(b.Within(T/10), c), context.DeadlineExceeded)
+				require.Equal(b, T/10, time.Since(begun))
+			}
+		})
+	}
 }
 
 func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
 		require.NoError(t, coordtest.Write(b.Within(T*6/10), c))
 		require.Equal(t, 1, hung.Fired())
 		require.NoError(t, h.Err())
 		require.Equal(t, h.Session(), c.SessionID())
-		require.NoError(t, h.Release(b.Context()))
 	})
-}
-
-type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// after is a dialer that takes its time.
-func (b bubble) after(d time.Duration) dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		select {
-		case <-time.After(d):
-			return b.Server.DialContext(ctx, network, addr)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }
 
 func TestAConnectionThatTakesLongIsMade(t *testing.T) {
 	for _, d := range []time.Duration{1100 * time.Millisecond, 3 * time.Second, 6 * time.Second} {
-		t.Run(d.String(), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				begun := time.Now()
-				c := b.Open(coord.WithDialer(b.after(d)))
-				require.Less(t, time.Since(begun), d+time.Second)
-				require.NoError(t, b.Server.DropConn(c.SessionID()))
-				id := c.SessionID()
-				require.NoError(t, coordtest.Write(b.Context(), c))
-				require.Equal(t, id, c.SessionID())
-			})
+		runInBubble(t, d.String(), func(b bubble) {
+			begun := time.Now()
+			c := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				select {
+				case <-time.After(d):
+					return b.Server.DialContext(ctx, network, addr)
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}))
+			require.Less(b, time.Since(begun), d+time.Second)
+			require.NoError(b, b.Server.DropConn(c.SessionID()))
+			id := c.SessionID()
+			require.NoError(b, coordtest.Write(b.Context(), c))
+			require.Equal(b, id, c.SessionID())
 		})
 	}
 }

@@ -2,8 +2,9 @@ package coord_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,16 +17,6 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// counting opens a client that counts its lost connections.
-func (b bubble) counting(opts ...coord.Option) (*coord.Client, *atomic.Int32) {
-	lost := new(atomic.Int32)
-	return b.Open(append(opts, coord.WithObserver(func(e event.Event) {
-		if e.Kind == event.SessionDown {
-			lost.Add(1)
-		}
-	}))...), lost
-}
-
 func large(bytes int) coord.Spec {
 	spec := mutex
 	spec.Line.Dir, spec.Data = "/large", []byte(strings.Repeat("x", bytes))
@@ -36,28 +27,25 @@ const half = 1 << 19
 
 func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		h := b.acquire(c)
 		ctx, stop := context.WithCancel(b.Context())
-		reading := make(chan error, 1)
-		go func() {
-			for ctx.Err() == nil {
+		reading := coordtest.Go(func() error {
+			for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 				if _, _, err := c.Get(b.Context(), "/"); err != nil {
-					reading <- err
-					return
+					return err
 				}
-				time.Sleep(10 * time.Millisecond)
 			}
-			reading <- nil
-		}()
+			return nil
+		})
 		_, err := c.Acquire(b.Context(), large(half+1), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
 		require.ErrorContains(t, err, "jute.maxbuffer")
-		require.EqualValues(t, 4, lost.Load())
+		require.Len(t, lost, 4)
 		for range 10 {
 			require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), large(half+1), first)), coord.ErrTooLarge)
 		}
-		require.EqualValues(t, 4, lost.Load(), "it is known by now")
+		require.Len(t, lost, 4, "it is known by now")
 		smaller := b.acquire(c, large(half-1000))
 		require.NoError(t, smaller.Release(b.Context()))
 		stop()
@@ -66,25 +54,22 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), large(half+1), first)), coord.ErrTooLarge)
-		require.EqualValues(t, 5, lost.Load(), "servers may have been told otherwise")
+		require.Len(t, lost, 5, "servers may have been told otherwise")
 	}, zkembed.WithMaxPacket(half))
 }
 
 func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		failed := make(chan error)
 		for range 8 {
 			time.Sleep(10 * time.Millisecond)
-			go func() {
-				_, err := c.Acquire(b.Context(), large(half+1000), first)
-				failed <- err
-			}()
+			go func() { failed <- coordtest.Err(c.Acquire(b.Context(), large(half+1000), first)) }()
 		}
 		for range 8 {
 			require.ErrorIs(t, <-failed, coord.ErrTooLarge)
 		}
-		require.LessOrEqual(t, lost.Load(), int32(5))
+		require.LessOrEqual(t, len(lost), 5)
 	}, zkembed.WithMaxPacket(half))
 }
 
@@ -92,7 +77,7 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 // twice in a row, to the trial of its size.
 func TestF60ConnectionsThatAreClosedUnderAPacketAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, _ := b.counting()
+		c := b.Open()
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/large/", Times: 5}, zkembed.Drop())
 		for i := range 3 {
 			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 2}, zkembed.Drop())
@@ -105,7 +90,7 @@ func TestF60ConnectionsThatAreClosedUnderAPacketAreNoSignOfALimit(t *testing.T) 
 // A proxy that flaps closes connections with and without a packet.
 func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
 		acquired := coordtest.Go(func() error { return coordtest.Err(c.Acquire(b.Context(), large(10_000), first)) })
 		for range 6 {
@@ -119,19 +104,19 @@ func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 			require.NoError(t, b.Server.DropConn(c.SessionID()))
 		}
 		require.NoError(t, <-acquired)
-		require.EqualValues(t, 13, lost.Load())
+		require.Len(t, lost, 13)
 	})
 }
 
 func TestALimitThatIsConfiguredCostsNoConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting(coord.WithMaxPacket(half))
+		c, lost := b.hearing(event.SessionDown, coord.WithMaxPacket(half))
 		_, err := c.Acquire(b.Context(), large(half), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
 		require.ErrorContains(t, err, "524288")
 		h := b.acquire(c, large(half-1000))
 		require.NoError(t, h.Release(b.Context()))
-		require.Zero(t, lost.Load())
+		require.Empty(t, lost)
 	}, zkembed.WithMaxPacket(half))
 }
 
@@ -139,27 +124,32 @@ func TestALimitThatIsConfiguredCostsNoConnection(t *testing.T) {
 func TestAllOfAPacketIsCounted(t *testing.T) {
 	const path, limit = "/node", 0xfffff
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting(coord.WithACL("world:anyone:cdrwa"))
+		c, lost := b.hearing(event.SessionDown, coord.WithACL("world:anyone:cdrwa"))
 		const oneByte = 9 + 4 + len(path) + 5 + 4 + 1 + 4 + 4 + 4 + 5 + 4 + 6 + 4 // "/node" and five digits
 		most := (limit - 8 - 9) / oneByte
 		ops := make([]coord.Op, most+1)
 		for i := range ops {
-			ops[i] = coord.CreateOp(path+string([]byte{'0' + byte(i/10000), '0' + byte(i/1000%10), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}), []byte("x"))
+			ops[i] = coord.CreateOp(fmt.Sprintf("%s%05d", path, i), []byte("x"))
 		}
 		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops...)), coord.ErrTooLarge)
 		require.NoError(t, coordtest.Err(c.Txn(b.Context(), ops[:most]...)))
-		require.Zero(t, lost.Load())
+		require.Empty(t, lost)
 		data := make([]byte, limit-8-9-9-4-len(path)-4-4)
 		require.NoError(t, c.Create(b.Context(), path, nil))
 		require.NoError(t, coordtest.Err(c.Set(b.Context(), path, data, -1)))
 		require.ErrorIs(t, coordtest.Err(c.Set(b.Context(), path, append(data, 0), -1)), coord.ErrTooLarge)
-		require.Zero(t, lost.Load())
+		const checks = 11_155 // of 94 bytes each, besides 17
+		ops = slices.Repeat([]coord.Op{coord.CheckOp("/"+strings.Repeat("d", 76), -1)}, checks)
+		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops...)), coord.ErrTooLarge)
+		_, err := c.Txn(b.Context(), ops[1:]...)
+		require.ErrorIs(t, err, coord.ErrNoNode, "the server has looked at it")
+		require.Empty(t, lost)
 	})
 }
 
 func TestAnItemThatFitsWhereItsClaimDoesNotIsReceived(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		q, err := queue.New(c, "/q")
 		require.NoError(t, err)
 		data := []byte(strings.Repeat("x", half-220))
@@ -168,28 +158,28 @@ func TestAnItemThatFitsWhereItsClaimDoesNotIsReceived(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, data, item.Data)
 		require.NoError(t, item.Ack(b.Context()))
-		require.LessOrEqual(t, lost.Load(), int32(5))
-		require.Positive(t, lost.Load(), "the claim fits")
+		require.LessOrEqual(t, len(lost), 5)
+		require.NotEmpty(t, lost, "the claim fits")
 	}, zkembed.WithMaxPacket(half))
 }
 
 // As servers before ZooKeeper 3.5 do.
 func TestAServerThatClosesTheConnectionOnAContainerGetsPersistentDirectories(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 1000}, zkembed.Drop())
 		h := b.acquire(c)
-		require.EqualValues(t, 2, lost.Load())
+		require.Len(t, lost, 2)
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, c.EnsureDir(b.Context(), "/another/directory"))
-		require.EqualValues(t, 2, lost.Load())
+		require.Len(t, lost, 2)
 	})
 }
 
 func TestAServerThatSaysThatItKnowsNoContainersIsAskedOnceInASession(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		unknown := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 9}, zkembed.ReplyError(zkembed.CodeUnimplemented))
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		for _, dir := range []string{"/a", "/b"} {
 			require.NoError(t, c.EnsureDir(b.Context(), dir))
 			require.NoError(t, c.Create(b.Context(), dir+"/child", nil))
@@ -197,22 +187,22 @@ func TestAServerThatSaysThatItKnowsNoContainersIsAskedOnceInASession(t *testing.
 		}
 		require.Equal(t, 1, unknown.Fired())
 		require.Zero(t, b.Server.Reap(), "a container")
-		require.Zero(t, lost.Load())
+		require.Empty(t, lost)
 	})
 }
 
 func TestAServerIsAskedForNoContainerWhereTheUserSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting(coord.WithoutContainers())
+		c, lost := b.hearing(event.SessionDown, coord.WithoutContainers())
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 1}, zkembed.Drop())
 		require.NoError(t, c.EnsureDir(b.Context(), "/a/directory"))
-		require.Zero(t, lost.Load())
+		require.Empty(t, lost)
 	})
 }
 
 func TestAContainerWhoseConnectionsAreCutNowAndThenIsAContainer(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, lost := b.counting()
+		c, lost := b.hearing(event.SessionDown)
 		for _, dir := range []string{"/a", "/b", "/c", "/d"} {
 			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 1}, zkembed.Drop())
 			require.NoError(t, c.EnsureDir(b.Context(), dir))
@@ -220,6 +210,6 @@ func TestAContainerWhoseConnectionsAreCutNowAndThenIsAContainer(t *testing.T) {
 			require.NoError(t, c.Delete(b.Context(), dir+"/child", -1))
 			require.Equal(t, 1, b.Server.Reap(), "%s is no container", dir)
 		}
-		require.EqualValues(t, 4, lost.Load())
+		require.Len(t, lost, 4)
 	})
 }

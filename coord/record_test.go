@@ -25,7 +25,7 @@ func increment(data []byte, _ coord.Stat) ([]byte, error) {
 }
 
 func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		var changing sync.WaitGroup
 		for range 4 {
 			c := b.Open()
@@ -38,16 +38,14 @@ func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
 			}
 		}
 		changing.Wait()
-		data, _, err := b.Open().Get(b.Context(), "/a/counter")
-		require.NoError(b, err)
-		require.Equal(b, "20", string(data))
+		require.Equal(b, "20", b.data("/a/counter"))
 	})
 }
 
 // A record that this process watches is not read again, unless nothing would be
 // written.
 func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		record := recipe.NewRecord(c, "/r")
 		require.NoError(b, record.Change(b.Context(), c.Txn, increment))
@@ -55,10 +53,10 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 			_, _, err := record.Look(v, nil)
 			return err == nil, err
 		}))
-		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, requests(b, c, func() {
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, b.asked(c, func() {
 			require.NoError(b, record.Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
 		}))
-		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpNotify: 1}, requests(b, c, func() {
+		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpNotify: 1}, b.asked(c, func() {
 			require.NoError(b, record.Change(b.Context(), c.Txn, increment))
 		}))
 	})
@@ -67,10 +65,9 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 // A client does not know what became of its change, and says so; an ExactlyOnce
 // finds out.
 func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
-		once, err := c.ExactlyOnce("/once")
-		require.NoError(b, err)
+		once := b.once(c)
 		record := recipe.NewRecord(c, "/counter")
 		require.NoError(b, record.Change(b.Context(), once.Txn, increment))
 
@@ -81,46 +78,39 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 			require.ErrorIs(b, record.Change(b.Context(), write, increment), want)
 			require.Equal(b, 1, lost.Fired())
 		}
-		data, _, err := c.Get(b.Context(), "/counter")
-		require.NoError(b, err)
-		require.Equal(b, "3", string(data))
+		require.Equal(b, "3", b.data("/counter"))
 		require.NoError(b, once.Close(b.Context()))
 	})
 }
 
 func TestWhoHasLostItsHoldDoesNotChangeARecord(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First)
-		require.NoError(b, err)
+		h := b.hold(c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
 		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, increment))
 		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
 			require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
 			return increment(data, stat)
 		}), coord.ErrLost)
-		data, _, err := admin.Get(b.Context(), "/r")
-		require.NoError(b, err)
-		require.Equal(b, "1", string(data))
+		require.Equal(b, "1", b.data("/r"))
 	})
 }
 
 func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/r", []byte("as it is")))
 		no := errors.New("no")
 		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
 		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
-		_, stat, err := c.Get(b.Context(), "/r")
-		require.NoError(b, err)
-		require.Zero(b, stat.Version)
+		require.Zero(b, b.node("/r").Stat.Version)
 	})
 }
 
 // A record, and a directory, may be made, deleted and made again while one
 // looks at them.
 func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		watch := func(look func(v *coord.View) (string, error)) <-chan []string {
 			return coordtest.Go(func() []string {
@@ -155,7 +145,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 }
 
 func TestALookMakesARecordThatIsMissing(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		var data []byte
 		require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (done bool, err error) {
@@ -168,7 +158,7 @@ func TestALookMakesARecordThatIsMissing(t *testing.T) {
 
 // A session comes back, a hold does not.
 func TestRetryMakesNoCallAgainForALostHold(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		calls := 0
 		err := b.Open().Retry(b.Context(), func(context.Context) error {
 			if calls++; calls > 1 {
@@ -185,15 +175,14 @@ var parted = coord.Spec{Line: coord.Line{Dir: "/parts"}, Kind: "whole", Exclusiv
 // whole is a hold with a part.
 func (b bubble) whole(c *coord.Client) *coord.Hold {
 	b.Helper()
-	h, err := c.Acquire(b.Context(), parted, coord.First)
-	require.NoError(b, err)
+	h := b.hold(c.Acquire(b.Context(), parted, coord.First))
 	require.NoError(b, h.Attach(b.Context(), "/parts/part", nil))
 	require.Equal(b, 2, b.owned(h.Session()))
 	return h
 }
 
 func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
-	ends := map[string]func(b bubble, c *coord.Client, h *coord.Hold) error{
+	for name, end := range map[string]func(b bubble, c *coord.Client, h *coord.Hold) error{
 		"released": func(b bubble, c *coord.Client, h *coord.Hold) error { return h.Release(b.Context()) },
 		"released late": func(b bubble, c *coord.Client, h *coord.Hold) error {
 			ctx, cancel := context.WithCancel(b.Context())
@@ -203,64 +192,47 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 		"released with a transaction": func(b bubble, c *coord.Client, h *coord.Hold) error {
 			return b.release(b.Context(), c, h, coord.CreateOp("/done", nil))
 		},
+		"released, and the reply is lost": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
+			err := h.Release(b.Context())
+			require.Equal(b, 1, lost.Fired())
+			return err
+		},
 		"broken": func(b bubble, c *coord.Client, h *coord.Hold) error {
 			return inspect.Break(b.Context(), b.Open(), h.Node())
 		},
 		"the part": func(b bubble, c *coord.Client, h *coord.Hold) error {
 			return inspect.Break(b.Context(), b.Open(), "/parts/part")
 		},
-	}
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c := b.Open()
-				h := b.whole(c)
-				time.Sleep(time.Second) // until the own watches are set
-				require.NoError(t, end(b, c, h))
-				time.Sleep(time.Second)
-				if name == "the part" {
-					require.NoError(t, h.Err(), "the part is gone and not the whole")
-					require.NoError(t, h.Release(b.Context()))
-				}
-				require.Zero(t, b.owned(h.Session()))
-			})
+	} {
+		runInBubble(t, name, func(b bubble) {
+			c := b.Open()
+			h := b.whole(c)
+			time.Sleep(time.Second) // until the own watches are set
+			require.NoError(b, end(b, c, h))
+			time.Sleep(time.Second)
+			if name == "the part" {
+				require.NoError(b, h.Err(), "the part is gone and not the whole")
+				require.NoError(b, h.Release(b.Context()))
+			}
+			require.Zero(b, b.owned(h.Session()))
 		})
 	}
-}
-
-// A reply that is lost must not leave the one without the other.
-func TestAReleaseThatIsRepeatedDeletesTheParts(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		h := b.whole(b.Open())
-		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
-		require.NoError(t, h.Release(b.Context()))
-		require.Equal(t, 1, lost.Fired())
-		require.Zero(t, b.owned(h.Session()))
-	})
 }
 
 func TestARequestForAPartIsOneForTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h := b.whole(b.Open())
-		admin := b.Open()
-		require.NoError(t, inspect.Revoke(b.Context(), admin, "/parts/part"))
-		select {
-		case <-h.Revoked():
-		case <-time.After(time.Second):
-			require.Fail(t, "nobody has told the holder")
-		}
-		require.NoError(t, h.Release(b.Context()))
+		require.NoError(t, inspect.Revoke(b.Context(), b.Open(), "/parts/part"))
+		time.Sleep(time.Second)
+		require.True(t, closed(h.Revoked()), "nobody has told the holder")
 	})
 }
 
 func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		h, err := c.Acquire(b.Context(), parted, coord.First)
-		require.NoError(t, err)
-		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
-		require.NoError(t, h.Err(), "it does not know")
+		h := b.acquire(b.Open(), parted)
+		b.breakUnawares(h)
 		require.ErrorIs(t, h.Attach(b.Context(), "/", nil), coord.ErrInvalid, "it has no name of its own")
 		require.ErrorIs(t, h.Attach(b.Context(), "/parts/part", nil), coord.ErrLost)
 		require.Zero(t, b.owned(h.Session()))
@@ -285,13 +257,11 @@ func TestOnlyALeaderHasANotice(t *testing.T) {
 func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())
-		h, err := c.Acquire(b.Context(), parted, coord.First)
-		require.NoError(b, err)
+		h := b.hold(c.Acquire(b.Context(), parted, coord.First))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
-		err = h.Attach(b.Context(), "/parts/part", nil)
+		err := h.Attach(b.Context(), "/parts/part", nil)
 		require.Equal(b, 1, lost.Fired())
 		require.ErrorIs(b, err, coord.ErrLost)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
@@ -300,9 +270,7 @@ func (b bubble) inGroup(c *coord.Client, n int) (*recipe.Group, []*coord.Hold) {
 	b.Helper()
 	var holds []*coord.Hold
 	for i := range n {
-		h, _, err := c.Stand(b.Context(), coord.Spec{Line: groupLine(i), Kind: "member"})
-		require.NoError(b, err)
-		holds = append(holds, h)
+		holds = append(holds, b.stand(c, coord.Spec{Line: groupLine(i), Kind: "member"}))
 	}
 	return recipe.NewGroup(holds[0], holds[1:]...), holds
 }
@@ -332,7 +300,6 @@ func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted, "the loss is told also afterwards")
-		b.Close(c)
 	})
 }
 
@@ -347,7 +314,6 @@ func TestAGroupEndsWithTheTrustWindowAtOnceAlsoAfterAPause(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.ErrorIs(t, g.Err(), coord.ErrWindowOver)
 		b.Server.Heal()
-		b.Close(c)
 	})
 }
 
@@ -363,7 +329,6 @@ func TestAGroupsContextCarriesEveryMember(t *testing.T) {
 		}
 		require.NoError(t, g.Release(b.Context()))
 		<-ctx.Done()
-		b.Close(c)
 	})
 }
 
@@ -371,24 +336,18 @@ func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		g, holds := b.inGroup(c, 3)
-		select {
-		case <-g.Revoked():
-			t.Fatal("nobody asked")
-		case <-time.After(time.Minute):
-		}
+		asked := g.Revoked()
+		time.Sleep(time.Minute)
+		require.False(t, closed(asked), "nobody asked")
 		require.NoError(t, inspect.Revoke(b.Context(), c, holds[1].Node()))
-		<-g.Revoked()
+		<-asked
 		require.NoError(t, g.Err())
 		require.NoError(t, g.Release(b.Context()))
 		other, _ := b.inGroup(c, 2)
-		asked := other.Revoked()
+		asked = other.Revoked()
 		require.NoError(t, other.Release(b.Context()))
-		select {
-		case <-asked:
-			t.Fatal("a release is no request")
-		case <-time.After(time.Minute):
-		}
-		b.Close(c)
+		time.Sleep(time.Minute)
+		require.False(t, closed(asked), "a release is no request")
 	})
 }
 
@@ -403,7 +362,6 @@ func TestAGroupReportsEveryReleaseThatFailed(t *testing.T) {
 		require.Regexp(t, `^release /.*; release /`, err.Error())
 		require.Equal(t, before+3, b.Server.Counts()[zkembed.OpDelete])
 		require.ErrorIs(t, holds[0].Err(), coord.ErrReleased)
-		b.Close(c)
 	})
 }
 
@@ -411,10 +369,8 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
-		first, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
-		second, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
+		first := b.join(c, spec)
+		second := b.join(c, spec)
 		before := b.Server.Counts()
 		names, err := second.Listed(b.Context())
 		require.NoError(t, err)
@@ -427,33 +383,24 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 		require.NoError(t, coordtest.Err(second.Listed(b.Context())))
 		require.Zero(t, b.Server.Counts().Since(before).Total())
 		spec.Unlisted = true
-		third, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
+		third := b.join(c, spec)
 		names, err = third.Listed(b.Context())
 		require.NoError(t, err)
 		require.Len(t, names, 3)
-		fourth, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
+		fourth := b.join(c, spec)
 		require.NoError(t, inspect.Break(b.Context(), c, fourth.Node()))
 		require.ErrorIs(t, coordtest.Err(fourth.Listed(b.Context())), coord.ErrNodeDeleted)
-		b.Close(c)
 	})
 }
 
 func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		g := recipe.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
 		asked := g.Revoked()
 		require.NoError(b, inspect.Revoke(b.Context(), c, h.Node()))
 		time.Sleep(time.Second)
-		select {
-		case <-asked:
-		default:
-			require.Fail(b, "not told")
-		}
+		require.True(b, closed(asked), "not told")
 		require.NoError(b, g.Release(b.Context()))
-		b.Close(c)
 	})
 }

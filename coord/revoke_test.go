@@ -19,9 +19,7 @@ import (
 // taking returns a hold whose node's name others take in their turn.
 func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 	b.Helper()
-	h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte(who)})
-	require.NoError(b, err)
-	return h
+	return b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
 }
 
 // The claim goes and another takes its name while the request to revoke, or to
@@ -35,29 +33,23 @@ func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, other, admin := b.Open(), b.Open(), b.Open()
-				h := b.taking(c, "first")
-				_, err := c.Set(b.Context(), h.Node(), []byte("at work"), -1) // its version differs from a new one's
-				require.NoError(b, err)
-				lost := b.Server.Inject(zkembed.Match{
-					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
-				}, zkembed.Delay(time.Second))
-				done := coordtest.Go(func() error { return ask(b.Context(), admin, h.Node()) })
-				time.Sleep(time.Millisecond)
-				require.NoError(b, h.Release(b.Context()))
-				next := b.taking(other, "second")
-				require.NoError(b, <-done)
-				require.Equal(b, 1, lost.Fired())
-				time.Sleep(2 * time.Minute)
-				require.NoError(b, next.Err())
-				data, _, err := admin.Get(b.Context(), next.Node())
-				require.NoError(b, err)
-				require.Equal(b, "second", string(data))
-				require.NoError(b, next.Release(b.Context()))
-				b.Close(c, other, admin)
-			})
+		runInBubble(t, name, func(b bubble) {
+			c, other, admin := b.Open(), b.Open(), b.Open()
+			h := b.taking(c, "first")
+			_, err := c.Set(b.Context(), h.Node(), []byte("at work"), -1) // its version differs from a new one's
+			require.NoError(b, err)
+			lost := b.Server.Inject(zkembed.Match{
+				Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
+			}, zkembed.Delay(time.Second))
+			done := coordtest.Go(func() error { return ask(b.Context(), admin, h.Node()) })
+			time.Sleep(time.Millisecond)
+			require.NoError(b, h.Release(b.Context()))
+			next := b.taking(other, "second")
+			require.NoError(b, <-done)
+			require.Equal(b, 1, lost.Fired())
+			time.Sleep(2 * time.Minute)
+			require.NoError(b, next.Err())
+			require.Equal(b, "second", b.data(next.Node()))
 		})
 	}
 }
@@ -76,8 +68,6 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 		late.Remove()
 		time.Sleep(time.Minute)
 		require.NoError(b, next.Err(), "the successor was broken")
-		require.NoError(b, next.Release(b.Context()))
-		b.Close(c, other, admin)
 	})
 }
 
@@ -90,37 +80,31 @@ func TestWhatIsNoClaimIsNotAsked(t *testing.T) {
 			_, err := inspect.RevokeAndWait(b.Context(), c, node, time.Second)
 			require.ErrorIs(b, err, coord.ErrInvalid)
 		}
-		data, _, err := c.Get(b.Context(), "/dir/item")
-		require.NoError(b, err)
-		require.Equal(b, "data", string(data))
-		b.Close(c)
+		require.Equal(b, "data", b.data("/dir/item"))
 	})
 }
 
 func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
 	for name, away := range map[string]bool{"the watch says so": false, "while the connection is lost": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, other, admin := b.Open(), b.Open(), b.Open()
-				h := b.taking(c, "first")
-				done := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), 0)) })
-				<-h.Revoked()
-				time.Sleep(time.Second)
-				heal := func() {}
-				if away {
-					heal = b.Server.Partition(zkembed.Cut{Sessions: []int64{admin.SessionID()}}).Heal
-				}
-				_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.EphemeralOp(h.Node(), nil))
-				require.NoError(b, err)
-				if away {
-					require.NoError(b, b.Server.DropConn(admin.SessionID()))
-				}
-				heal()
-				time.Sleep(time.Second)
-				require.Len(b, done, 1)
-				require.NoError(b, <-done)
-				b.Close(c, other, admin)
-			})
+		runInBubble(t, name, func(b bubble) {
+			c, other, admin := b.Open(), b.Open(), b.Open()
+			h := b.taking(c, "first")
+			done := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), 0)) })
+			<-h.Revoked()
+			time.Sleep(time.Second)
+			heal := func() {}
+			if away {
+				heal = b.Server.Partition(zkembed.Cut{Sessions: []int64{admin.SessionID()}}).Heal
+			}
+			_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.EphemeralOp(h.Node(), nil))
+			require.NoError(b, err)
+			if away {
+				require.NoError(b, b.Server.DropConn(admin.SessionID()))
+			}
+			heal()
+			time.Sleep(time.Second)
+			require.Len(b, done, 1)
+			require.NoError(b, <-done)
 		})
 	}
 }
@@ -158,17 +142,12 @@ func TestARequestLeavesToSeeWhoseTheClaimIs(t *testing.T) {
 			for range 2 { // who asks again keeps the same
 				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
-				data, _, err := admin.Get(b.Context(), h.Node())
-				require.NoError(b, err)
-				require.Equal(b, request+"\n"+c.Identity(), string(data))
-				all, err := inspect.Contenders(b.Context(), admin, "/lock")
-				require.NoError(b, err)
+				require.Equal(b, request+"\n"+c.Identity(), b.data(h.Node()))
+				all := b.contenders(admin, "/lock")
 				require.Len(b, all, 1)
 				require.True(b, all[0].Revoked)
 				require.Equal(b, c.Identity(), all[0].Owner)
 			}
-			require.NoError(b, h.Release(b.Context()))
-			b.Close(c, admin)
 		})
 	}
 }
@@ -183,11 +162,7 @@ func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 				h := b.taking(c, data)
 				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
-				got, _, err := admin.Get(b.Context(), h.Node())
-				require.NoError(b, err)
-				require.Equal(b, request, string(got), data)
-				require.NoError(b, h.Release(b.Context()))
-				b.Close(c, admin)
+				require.Equal(b, request, b.data(h.Node()), data)
 			})
 		}
 	}
@@ -196,17 +171,11 @@ func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 func TestAClaimThatMayNotBeReadIsAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(coord.WithACL("world:anyone:cdw")), b.Open()
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"})
-		require.NoError(b, err)
+		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"}))
 		require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
-		for _, node := range b.Server.Nodes() {
-			if node.Path == h.Node() {
-				require.EqualValues(b, 2, node.Stat.Version, "one by the claim, one by the request")
-			}
-		}
+		require.EqualValues(b, 2, b.node(h.Node()).Stat.Version, "one by the claim, one by the request")
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
 		require.Empty(b, b.nodesOf(c.SessionID()))
-		b.Close(c, admin)
 	})
 }
 
@@ -214,23 +183,16 @@ func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		inBubble(t, func(b bubble) {
 			c := b.Open(coord.WithDialect(dialect))
-			h, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
-			require.NoError(t, err)
+			h := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 			require.NoError(t, c.Create(b.Context(), "/group/member-0000000001", nil))
-			all, err := inspect.Contenders(b.Context(), c, "/group", "lock")
-			require.NoError(t, err)
-			require.Empty(t, all)
-			named, err := inspect.Contenders(b.Context(), c, "/group", "lock", "member")
-			require.NoError(t, err)
-			all, err = inspect.Contenders(b.Context(), c, "/group")
-			require.NoError(t, err)
+			require.Empty(t, b.contenders(c, "/group", "lock"))
+			all := b.contenders(c, "/group")
 			require.Len(t, all, 1)
-			require.Equal(t, all, named)
+			require.Equal(t, all, b.contenders(c, "/group", "lock", "member"))
 			require.Equal(t, "member", all[0].Kind)
 			require.Equal(t, dialect, all[0].Dialect)
 			require.Equal(t, h.Node(), all[0].Node)
 			require.Equal(t, c.Identity(), all[0].Owner)
-			require.NoError(t, h.Release(b.Context()))
 		})
 	}
 }
@@ -246,45 +208,32 @@ func TestTheFirstOfEachDialectHolds(t *testing.T) {
 		} {
 			require.NoError(t, c.Create(b.Context(), "/mixed/"+name, nil))
 		}
-		all, err := inspect.Contenders(b.Context(), c, "/mixed")
-		require.NoError(t, err)
 		var holds []bool
-		for _, info := range all {
+		for _, info := range b.contenders(c, "/mixed") {
 			holds = append(holds, info.Holds)
 		}
 		require.Equal(t, []bool{true, true, true, false, false}, holds)
 	})
 }
 
-// standBy acquires in the background, however long that takes.
-func (b bubble) standBy(c *coord.Client) <-chan granted {
-	done := coordtest.Go(func() granted {
-		h, err := c.Acquire(b.Context(), mutex, first)
-		return granted{h, err}
-	})
-	return done
-}
-
 func TestAClaimThatWaitsForHoursHasItsSessionWriteNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		holder, standby := b.Open(), b.Open()
 		held := b.acquire(holder)
-		waits := b.standBy(standby)
+		waits := b.acquireLater(standby)
 		time.Sleep(T)
 		before := b.Server.SessionCounts(standby.SessionID())
 		time.Sleep(3 * time.Hour)
 		require.Zero(b, b.Server.SessionCounts(standby.SessionID()).Since(before).Total())
 
 		require.NoError(b, held.Release(b.Context()))
-		h := <-waits
-		require.NoError(b, h.err)
+		h := b.granted(waits)
 		synctest.Wait()
 		took := b.Server.SessionCounts(standby.SessionID()).Since(before)
 		require.Equal(b, 2, took[zkembed.OpMulti], "two writes, one after the other, open the window: %v", took)
 		require.LessOrEqual(b, took.Total(), 4, "%v", took)
 		time.Sleep(time.Hour)
-		require.NoError(b, h.hold.Err())
-		require.NoError(b, h.hold.Release(b.Context()))
+		require.NoError(b, h.Err())
 	})
 }
 
@@ -297,7 +246,7 @@ func TestAClaimThatWaitsThroughReconnectsAndSuspendsIsGrantedAHoldThatLasts(t *t
 		standby := b.Open(coord.WithSuspended(func() time.Duration { return time.Duration(slept.Load()) }))
 		for round := range 20 {
 			held := b.acquire(holder)
-			waits := b.standBy(standby)
+			waits := b.acquireLater(standby)
 			for range round {
 				time.Sleep(T)
 				slept.Add(int64(T / 3))
@@ -305,12 +254,11 @@ func TestAClaimThatWaitsThroughReconnectsAndSuspendsIsGrantedAHoldThatLasts(t *t
 				time.Sleep(T / 7)
 			}
 			require.NoError(b, held.Release(b.Context()))
-			h := <-waits
-			require.NoError(b, h.err)
-			require.Greater(b, time.Until(h.hold.Deadline()), T/8)
+			h := b.granted(waits)
+			require.Greater(b, time.Until(h.Deadline()), T/8)
 			time.Sleep(2 * T)
-			require.NoError(b, h.hold.Err())
-			require.NoError(b, h.hold.Release(b.Context()))
+			require.NoError(b, h.Err())
+			require.NoError(b, h.Release(b.Context()))
 		}
 	})
 }
@@ -322,17 +270,14 @@ func TestAHolderDiesAsTheWindowOfItsSuccessorCloses(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			holder, standby := b.Open(), b.Open()
 			held := b.acquire(holder)
-			waits := b.standBy(standby)
-			synctest.Wait()
+			waits := b.acquireLater(standby)
 			time.Sleep(T - T/25 - early)
 			require.NoError(b, b.Server.ExpireSession(held.Session()))
-			h := <-waits
-			require.NoError(b, h.err)
-			require.NoError(b, h.hold.Err())
+			h := b.granted(waits)
+			require.NoError(b, h.Err())
 			<-held.Done()
 			time.Sleep(2 * T)
-			require.NoError(b, h.hold.Err())
-			require.NoError(b, h.hold.Release(b.Context()))
+			require.NoError(b, h.Err())
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,21 +45,19 @@ func (b bubble) joinedLate(c *coord.Client, join joining, after time.Duration) {
 	require.Equal(b, 1, late.Fired())
 }
 
-// strays counts the strays that a client reports.
-func strays(n *atomic.Int64) coord.Option {
-	return coord.WithObserver(func(e event.Event) {
-		if e.Kind == event.StrayRemoved {
-			n.Add(1)
-		}
-	})
+// straying returns a client, and what it tells of strays. The directory of the
+// mutex is there.
+func (b bubble) straying() (*coord.Client, <-chan event.Event) {
+	b.Helper()
+	c, removed := b.hearing(event.StrayRemoved)
+	require.NoError(b, b.acquire(c).Release(b.Context()))
+	return c, removed
 }
 
 func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 	for times := range 4 {
 		inBubble(t, func(b bubble) {
-			var removed atomic.Int64
-			c, other := b.Open(strays(&removed)), b.Open()
-			require.NoError(b, b.acquire(other).Release(b.Context())) // the directory is there
+			c, removed := b.straying()
 			late := b.lateCreates(c.SessionID(), T/4, times)
 			if times == 0 {
 				late.Remove()
@@ -70,9 +67,9 @@ func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 			time.Sleep(T) // until the late ones have come and gone
 			require.NoError(b, h.Err(), "the hold is not touched")
 			require.Equal(b, 1, b.owned(c.SessionID()))
-			require.EqualValues(b, times, removed.Load())
+			require.Len(b, removed, times)
 			require.NoError(b, h.Release(b.Context()))
-			require.NoError(b, b.acquire(other).Release(b.Context()))
+			b.acquire(b.Open())
 		})
 	}
 }
@@ -80,13 +77,11 @@ func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 	for _, join := range []joining{inLine(mutex), ofName("/lock/one")} {
 		inBubble(t, func(b bubble) {
-			var removed atomic.Int64
-			c := b.Open(strays(&removed))
-			require.NoError(b, b.acquire(c).Release(b.Context()))
+			c, removed := b.straying()
 			b.joinedLate(c, join, T)
 			time.Sleep(2 * T)
 			require.Zero(b, b.owned(c.SessionID()))
-			require.EqualValues(b, 1, removed.Load())
+			require.Len(b, removed, 1)
 		})
 	}
 }
@@ -95,36 +90,31 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 // not its own any more.
 func TestANodeOfANameThatAServerMakesAfterItsClaimHasLeftIsRemoved(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var removed atomic.Int64
-		c := b.Open(strays(&removed))
-		require.NoError(b, b.acquire(c).Release(b.Context()))
+		c, removed := b.straying()
 		late := b.lateCreates(c.SessionID(), T/2, 1)
-		claim, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/lock/one"})
-		require.NoError(b, err)
+		claim := b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/lock/one"}))
 		require.Equal(b, 1, late.Fired())
 		require.NoError(b, claim.Leave(b.Context()))
-		require.Zero(b, removed.Load(), "it is not made yet")
+		require.Empty(b, removed, "it is not made yet")
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.SessionID()))
-		require.EqualValues(b, 1, removed.Load())
+		require.Len(b, removed, 1)
 	})
 }
 
 // Another client asks for the node before it is found.
 func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var removed atomic.Int64
-		c, admin := b.Open(strays(&removed)), b.Open()
-		require.NoError(b, b.acquire(c).Release(b.Context()))
+		c, removed := b.straying()
 		b.joinedLate(c, ofName("/lock/one"), T)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(tick))
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		require.NoError(b, inspect.Revoke(b.Context(), admin, "/lock/one"))
+		require.NoError(b, inspect.Revoke(b.Context(), b.Open(), "/lock/one"))
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.SessionID()))
-		require.EqualValues(b, 1, removed.Load())
+		require.Len(b, removed, 1)
 	})
 }
 
@@ -135,12 +125,10 @@ func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.Drop())
-		first, err := c.JoinName(b.Context(), spec)
-		require.NoError(b, err)
+		first := b.claim(c.JoinName(b.Context(), spec))
 		require.Equal(b, 1, late.Fired())
 		require.NoError(b, first.Leave(b.Context()))
-		second, err := c.JoinName(b.Context(), spec)
-		require.NoError(b, err)
+		second := b.claim(c.JoinName(b.Context(), spec))
 		require.NoError(b, b.Server.DropConn(c.SessionID()))
 		time.Sleep(T)
 		require.Equal(b, 1, b.owned(c.SessionID()))
@@ -170,13 +158,10 @@ func TestTheSearchForLateCreatesEnds(t *testing.T) {
 
 func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		o := b.once(c)
-		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		_, err := o.Txn(b.Context(), add) // makes the witness
-		require.NoError(b, err)
+		_, o := b.adding()
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add))) // makes the witness
 		late := b.strike(zkembed.CarryOutLate(T/4), 1)
-		_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
+		_, err := o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrNoNode)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
 		require.Equal(b, 1, late.Fired())
@@ -188,8 +173,7 @@ func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
 
 func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var removed atomic.Int64
-		c := b.Open(strays(&removed))
+		c, removed := b.hearing(event.StrayRemoved)
 		h := b.acquire(c, coord.Spec{Line: inspect.LockLine("/lock"), Kind: "write", Exclusive: true})
 		swap := func(r zkembed.Request) bool { return len(r.Parts) == 3 }
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
@@ -202,7 +186,7 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 		require.ErrorIs(b, coordtest.Err(h.Downgrade(ctx)), context.Canceled)
 		time.Sleep(2 * T)
 		require.Zero(b, b.owned(c.SessionID()))
-		require.EqualValues(b, 1, removed.Load())
+		require.Len(b, removed, 1)
 	})
 }
 
@@ -211,16 +195,14 @@ func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
 		zkembed.OpDelete: zkembed.CodeThrottledOp, zkembed.OpGetData: zkembed.CodeThrottledOp, zkembed.OpGetChildren2: zkembed.CodeThrottledOp,
 	} {
 		inBubble(t, func(b bubble) {
-			var removed atomic.Int64
-			c := b.Open(strays(&removed))
-			require.NoError(b, b.acquire(c).Release(b.Context()))
+			c, removed := b.straying()
 			b.joinedLate(c, inLine(mutex), T/2)
 			time.Sleep(T / 4)
 			odd := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
 			time.Sleep(2 * T)
 			require.Equal(b, 3, odd.Fired(), op)
 			require.Zero(b, b.owned(c.SessionID()))
-			require.EqualValues(b, 1, removed.Load())
+			require.Len(b, removed, 1)
 		})
 	}
 }
@@ -252,9 +234,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 // A doubt lasts from the last attempt on.
 func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		var removed atomic.Int64
-		c := b.Open(strays(&removed))
-		require.NoError(b, b.acquire(c).Release(b.Context()))
+		c, removed := b.straying()
 		creates := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}
 		b.Server.Inject(creates, zkembed.Drop())
 		creates.Times = 0
@@ -268,7 +248,7 @@ func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
 		require.Equal(b, 1, late.Fired())
 		time.Sleep(3 * T)
 		require.Equal(b, 1, b.owned(c.SessionID()))
-		require.EqualValues(b, 1, removed.Load())
+		require.Len(b, removed, 1)
 		require.NoError(b, h.Release(b.Context()))
 	})
 }
@@ -276,9 +256,7 @@ func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
 func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop(), zkembed.ReplyError(zkembed.CodeThrottledOp)} {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			o := b.once(c)
-			require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+			c, o := b.adding()
 			require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 			b.strike(zkembed.Drop(), 1)
 			fence := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
@@ -297,8 +275,7 @@ func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 // The first attempt cannot be carried out late: the refusal fenced it off.
 func TestAReleaseByTransactionWhoseRepeatIsRefusedKeepsTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 3 }}, zkembed.CarryOutLate(T/4))
 		err := b.once(c).Release(b.Context(), []*coord.Hold{h}, coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrNoNode)
@@ -308,7 +285,6 @@ func TestAReleaseByTransactionWhoseRepeatIsRefusedKeepsTheHold(t *testing.T) {
 		time.Sleep(T)
 		require.Zero(b, b.children("/missing"))
 		require.NoError(b, h.Err())
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
@@ -341,8 +317,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 			for range c.before - 1 {
 				require.NoError(t, coordtest.Err(admin.Join(b.Context(), mutex)))
 			}
-			waiting := b.acquireLater(waiter, mutex)
-			synctest.Wait()
+			waiting := b.acquireLater(waiter)
 			time.Sleep(c.waits)
 			before := b.nodesOf(waiter.SessionID())
 			require.Len(t, before, 1)
@@ -354,9 +329,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 			require.NotEqual(t, before, after)
 			require.NoError(t, h.Release(b.Context()))
 			b.Close(admin) // and the others of the line
-			next := <-waiting
-			require.NoError(t, next.err)
-			require.NoError(t, next.hold.Release(b.Context()))
+			b.granted(waiting)
 		})
 	}
 }
@@ -366,15 +339,13 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 func TestAWaiterThatIsGrantedItsTurnOnADeletedNodeLosesItSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, waiter, admin := b.acquire(b.Open()), b.Open(), b.Open()
-		waiting := b.acquireLater(waiter, mutex)
-		synctest.Wait()
+		waiting := b.acquireLater(waiter)
 		require.NoError(t, inspect.Break(b.Context(), admin, b.nodesOf(waiter.SessionID())[0]))
 		require.NoError(t, h.Release(b.Context()))
-		next := <-waiting
-		require.NoError(t, next.err)
+		next := b.granted(waiting)
 		time.Sleep(20 * time.Millisecond)
 		synctest.Wait()
-		require.ErrorIs(t, next.hold.Err(), coord.ErrNodeDeleted)
+		require.ErrorIs(t, next.Err(), coord.ErrNodeDeleted)
 	})
 }
 
@@ -384,16 +355,15 @@ func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 		for range 20 {
 			require.NoError(t, coordtest.Err(others.Join(b.Context(), mutex)))
 		}
-		waiting := b.acquireLater(b.Open(), mutex)
+		waiting := b.acquireLater(b.Open())
 		time.Sleep(10 * time.Millisecond)
 		b.Close(others)
 		require.NoError(t, h.Release(b.Context()))
-		next := <-waiting
-		require.NoError(t, next.err)
-		require.NoError(t, inspect.Break(b.Context(), admin, next.hold.Node()))
+		next := b.granted(waiting)
+		require.NoError(t, inspect.Break(b.Context(), admin, next.Node()))
 		time.Sleep(20 * time.Millisecond)
 		synctest.Wait()
-		require.ErrorIs(t, next.hold.Err(), coord.ErrNodeDeleted)
+		require.ErrorIs(t, next.Err(), coord.ErrNodeDeleted)
 	})
 }
 
@@ -404,30 +374,25 @@ func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		gone := coordtest.Go(func() error { return coordtest.Err(middle.Acquire(ctx, mutex, first)) })
 		synctest.Wait()
-		waiting := b.acquireLater(last, mutex)
-		synctest.Wait()
+		waiting := b.acquireLater(last)
 		cancel()
 		require.ErrorIs(t, <-gone, context.Canceled)
 		time.Sleep(time.Second)
 		require.Empty(t, b.nodesOf(middle.SessionID()))
 		require.Empty(t, waiting, "two holders")
 		require.NoError(t, h.Release(b.Context()))
-		next := <-waiting
-		require.NoError(t, next.err)
-		require.NoError(t, next.hold.Release(b.Context()))
+		b.granted(waiting)
 	})
 }
 
 func TestAHoldIsLostWithItsSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		_, h := b.holder()
 		require.NoError(t, b.Server.ExpireSession(h.Session()))
-		next := b.acquire(b.Open())
+		b.acquire(b.Open())
 		synctest.Wait()
 		require.True(t, ended(h), "two holders")
 		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
-		require.NoError(t, next.Release(b.Context()))
 	})
 }
 
@@ -436,17 +401,14 @@ func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
 		"revoke": func(b bubble, c *coord.Client, node string) error { return inspect.Revoke(b.Context(), c, node) },
 		"break":  func(b bubble, c *coord.Client, node string) error { return inspect.Break(b.Context(), c, node) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, admin := b.Open(), b.Open()
-				h := b.acquire(c)
-				refused := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-				begun := time.Now()
-				require.NoError(t, ask(b, admin, h.Node()))
-				require.Equal(t, 3, refused.Fired())
-				require.GreaterOrEqual(t, time.Since(begun), 3*T/50)
-				require.NoError(t, h.Release(b.Context()))
-			})
+		runInBubble(t, name, func(b bubble) {
+			c, admin := b.Open(), b.Open()
+			h := b.acquire(c)
+			refused := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			begun := time.Now()
+			require.NoError(b, ask(b, admin, h.Node()))
+			require.Equal(b, 3, refused.Fired())
+			require.GreaterOrEqual(b, time.Since(begun), 3*T/50)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package coord_test
 import (
 	"context"
 	"path"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,15 +20,12 @@ import (
 // A caller that wants a wait to end may leave the claim from elsewhere.
 func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
+		c, _ := b.holder()
+		claim := b.join(c, mutex)
 		ended := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
 		synctest.Wait()
 		require.NoError(t, claim.Leave(b.Context()))
 		require.ErrorIs(t, <-ended, coord.ErrReleased)
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -41,13 +37,11 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 			inLine(coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}),
 			ofName("/names/one"),
 		} {
-			claim, err := join(b.Context(), c)
-			require.NoError(t, err)
+			claim := b.claim(join(b.Context(), c))
 			rule := coord.Rule(nil)
 			if i == 0 {
 				rule = first
-				_, err = claim.Turn(b.Context(), first) // uses the listing of the join up
-				require.NoError(t, err)
+				require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first))) // uses the listing of the join up
 			}
 			require.NoError(t, claim.Leave(b.Context()))
 			require.ErrorIs(t, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrReleased)
@@ -70,8 +64,7 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 				released.Add(1)
 			}
 		}))
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
+		claim := b.join(c, mutex)
 		require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first)))
 		require.NoError(t, claim.Leave(b.Context()))
 		require.EqualValues(t, 1, granted.Load())
@@ -79,8 +72,6 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 	})
 }
 
-// joined returns a claim that is first in line, and was listed along with its
-// create.
 // joining makes a claim.
 type joining func(context.Context, *coord.Client) (*coord.Claim, error)
 
@@ -94,14 +85,14 @@ func ofName(path string) joining {
 	}
 }
 
+// joined returns a claim that is first in line, and was listed along with its
+// create.
 func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
 	late := b.Server.Inject(zkembed.Match{Func: creates}, zkembed.Delay(time.Millisecond))
 	defer late.Remove()
-	claim, err := join(b.Context(), c)
-	require.NoError(b, err)
-	return claim
+	return b.claim(join(b.Context(), c))
 }
 
 // A node that the join has seen is no reason to grant later.
@@ -115,7 +106,6 @@ func TestF53AClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 		synctest.Wait() // the news has come
 		require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), first)), coord.ErrNodeDeleted)
 		require.NoError(b, h.Err())
-		b.Close(c, other)
 	})
 }
 
@@ -143,7 +133,6 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 			require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrNodeDeleted)
 			require.Equal(b, 1, late.Fired())
 			require.NoError(b, h.Err())
-			b.Close(c, other)
 		})
 	}
 }
@@ -174,7 +163,6 @@ func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
 		require.ErrorIs(b, <-granted, coord.ErrNodeDeleted)
 		require.Equal(b, 2, unwatched.Fired())
 		require.NoError(b, h.Err())
-		b.Close(c, other)
 	})
 }
 
@@ -183,16 +171,14 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
-		before := b.Server.SessionCounts(c.SessionID())
-		claim := b.joined(c, inLine(mutex))
-		time.Sleep(time.Second)
-		h, err := claim.Turn(b.Context(), first)
-		require.NoError(b, err)
-		time.Sleep(time.Second)
-		require.Equal(b, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1},
-			b.Server.SessionCounts(c.SessionID()).Since(before))
-		require.NoError(b, h.Release(b.Context()))
-		b.Close(c)
+		counts := b.asked(c, func() {
+			claim := b.joined(c, inLine(mutex))
+			time.Sleep(time.Second)
+			b.hold(claim.Turn(b.Context(), first))
+			time.Sleep(time.Second)
+		})
+		once := zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}
+		require.Equal(b, once, counts)
 	})
 }
 
@@ -203,14 +189,8 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		holder, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		later, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		_, err = later.Listed(b.Context())
-		require.NoError(t, err)
+		holder, claim, later := b.join(c, mutex), b.join(c, mutex), b.join(c, mutex)
+		require.NoError(t, coordtest.Err(later.Listed(b.Context())))
 
 		asked := make(chan []string, 10)
 		seen := func(ahead []coord.Contender) (wait []int, granted bool) {
@@ -221,17 +201,17 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 			asked <- names
 			return first(ahead)
 		}
+		turn := func(ctx context.Context) <-chan error {
+			return coordtest.Go(func() error { return coordtest.Err(claim.Turn(ctx, seen)) })
+		}
 		waiting, cancel := context.WithCancel(b.Context())
-		ended := make(chan error, 1)
-		turn := func() { _, err := claim.Turn(waiting, seen); ended <- err }
-		go turn()
+		ended := turn(waiting)
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed by the join
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 
-		waiting = b.Context()
-		go turn()
+		ended = turn(b.Context())
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed now
 		synctest.Wait()
 		require.NoError(t, holder.Leave(b.Context()))
@@ -248,13 +228,10 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			const around = "_c_0-lock-0000000007"
 			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
 			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
-				h, err := c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First)
-				require.NoError(b, err)
-				return h
+				return b.hold(c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
 			}
 			under := func(dir string) []string {
-				all, err := inspect.Contenders(b.Context(), other, dir)
-				require.NoError(b, err)
+				all := b.contenders(other, dir)
 				require.Len(b, all, 1)
 				require.Contains(b, []string{c.Identity(), other.Identity()}, all[0].Owner)
 				return all[0].Under
@@ -269,9 +246,6 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			require.Equal(b, want, under("/inner"))
 			require.NoError(b, inspect.Revoke(b.Context(), other, inner.Node()))
 			require.Equal(b, want, under("/inner"), "a request leaves it to see")
-			for _, h := range []*coord.Hold{inner, middle, outer} {
-				require.NoError(b, h.Release(b.Context()))
-			}
 		})
 	}
 }
@@ -279,11 +253,8 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithHeld("_c_0-lock-0000000007"))
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/name", Data: []byte("mine")})
-		require.NoError(b, err)
-		data, _, err := c.Get(b.Context(), h.Node())
-		require.NoError(b, err)
-		require.Equal(b, "mine", string(data))
+		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/name", Data: []byte("mine")}))
+		require.Equal(b, "mine", b.data(h.Node()))
 		require.NoError(b, h.Release(b.Context()))
 		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))), coord.ErrInvalid)
 	})
@@ -293,14 +264,12 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		line := coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}
-		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: line, Kind: "read"})
-		require.NoError(t, err)
+		shared := b.stand(c, coord.Spec{Line: line, Kind: "read"})
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
 			require.ErrorIs(t, coordtest.Err(c.Acquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
 			require.ErrorIs(t, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
 		}
-		require.NoError(t, shared.Release(b.Context()))
 	})
 }
 
@@ -308,18 +277,9 @@ func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
-		first, _, err := c.Stand(b.Context(), spec)
-		require.NoError(t, err)
-		before := b.Server.SessionCounts(c.SessionID())
-		second, _, err := c.Stand(b.Context(), spec)
-		require.NoError(t, err)
-		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.Server.SessionCounts(c.SessionID()).Since(before))
-		line, err := c.Children(b.Context(), "/group")
-		require.NoError(t, err)
-		require.Len(t, line, 2)
-		require.NoError(t, first.Release(b.Context()))
-		require.NoError(t, second.Release(b.Context()))
-		b.Close(c)
+		b.stand(c, spec)
+		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.asked(c, func() { b.stand(c, spec) }))
+		require.Equal(t, 2, b.children("/group"))
 	})
 }
 
@@ -332,24 +292,6 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.SessionID()))
-		b.Close(c)
-	})
-}
-
-func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		id := c.SessionID()
-		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
-		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 94 bytes each, besides 17
-		ops := make([]coord.Op, 11_155)
-		for i := range ops {
-			ops[i] = check
-		}
-		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops...)), coord.ErrTooLarge)
-		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops[:11_154]...)), coord.ErrNoNode, "the server has looked at it")
-		require.Equal(t, id, c.SessionID())
-		b.Close(c)
 	})
 }
 
@@ -357,11 +299,9 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
-		first, _, err := other.Stand(b.Context(), spec)
-		require.NoError(b, err)
-		lost := b.Server.Inject(zkembed.Match{
-			Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1,
-		}, zkembed.LoseReply())
+		first := b.stand(other, spec)
+		lost := b.Server.Inject(
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		second, names, err := c.Stand(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())

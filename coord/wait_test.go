@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,39 +18,25 @@ import (
 )
 
 // looking starts a wait and returns when it sleeps, or is over. looks counts.
-func looking(b coordtest.Bubble, c *coord.Client, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
-	return lookingIn(b, b.Context(), c.Wait, looks, look)
-}
-
-func lookingIn(b coordtest.Bubble, ctx context.Context, wait func(context.Context, func(*coord.View) (bool, error)) error, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
-	b.Helper()
-	over := make(chan error, 1)
-	go func() {
-		over <- wait(ctx, func(v *coord.View) (bool, error) {
+func looking(b bubble, c *coord.Client, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
+	over := coordtest.Go(func() error {
+		return c.Wait(b.Context(), func(v *coord.View) (bool, error) {
 			looks.Add(1)
 			return look(v)
 		})
-	}()
+	})
 	time.Sleep(time.Second)
 	return over
 }
 
 // made returns a client of which the test has made these nodes.
-func made(b coordtest.Bubble, paths ...string) (waiter, other *coord.Client) {
+func made(b bubble, paths ...string) (waiter, other *coord.Client) {
 	b.Helper()
 	waiter, other = b.Open(), b.Open()
 	for _, path := range paths {
 		require.NoError(b, other.Create(b.Context(), path, []byte("0")))
 	}
 	return waiter, other
-}
-
-func requests(b coordtest.Bubble, c *coord.Client, f func()) zkembed.Counts {
-	before := b.Server.SessionCounts(c.SessionID())
-	f()
-	counts := b.Server.SessionCounts(c.SessionID()).Since(before)
-	delete(counts, zkembed.OpPing)
-	return counts
 }
 
 func TestALookIsCalledAgainWhenWhatItReadHasChanged(t *testing.T) {
@@ -66,23 +53,21 @@ func TestALookIsCalledAgainWhenWhatItReadHasChanged(t *testing.T) {
 		"a new node":       {func(v *coord.View) error { return exists(v, "/b") }, coord.CreateOp("/b", nil)},
 		"a node that goes": {func(v *coord.View) error { return exists(v, "/a") }, coord.DeleteOp("/a", -1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				waiter, other := made(b, "/a")
-				var looks atomic.Int32
-				over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) { return looks.Load() == 2, it.read(v) })
-				require.EqualValues(b, 1, looks.Load())
-				require.Empty(b, over)
-				require.NoError(b, coordtest.Err(other.Txn(b.Context(), it.change)))
-				require.NoError(b, <-over)
-				require.EqualValues(b, 2, looks.Load())
-			})
+		runInBubble(t, name, func(b bubble) {
+			waiter, other := made(b, "/a")
+			var looks atomic.Int32
+			over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) { return looks.Load() == 2, it.read(v) })
+			require.EqualValues(b, 1, looks.Load())
+			require.Empty(b, over)
+			require.NoError(b, coordtest.Err(other.Txn(b.Context(), it.change)))
+			require.NoError(b, <-over)
+			require.EqualValues(b, 2, looks.Load())
 		})
 	}
 }
 
 func TestALookIsCalledAgainWhenAChannelClosesOrATimeComes(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, _ := made(b)
 		var looks atomic.Int32
 		done, begun := make(chan struct{}), time.Now()
@@ -103,7 +88,7 @@ func TestALookIsCalledAgainWhenAChannelClosesOrATimeComes(t *testing.T) {
 
 // The second look reads three nodes, of which one is gone and one has changed.
 func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/stays", "/changes", "/goes")
 		var looks atomic.Int32
 		gone := false
@@ -115,8 +100,8 @@ func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 			gone = errors.Is(missing, coord.ErrNoNode)
 			return string(data) == "1" && gone, errors.Join(err, changed)
 		}
-		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 3}, requests(b, waiter, func() { over = looking(b, waiter, &looks, look) }))
-		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpNotify: 2}, requests(b, waiter, func() {
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 3}, b.asked(waiter, func() { over = looking(b, waiter, &looks, look) }))
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpNotify: 2}, b.asked(waiter, func() {
 			require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/changes", []byte("1"), -1), coord.DeleteOp("/goes", -1))))
 			require.NoError(b, <-over)
 		}))
@@ -126,7 +111,7 @@ func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 // A deletion that is known is one answer: a look that makes the node and reads
 // it sees the new one.
 func TestANodeThatWasDeletedAndMadeAnewIsReadByTheSecondAttempt(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
 		var looks atomic.Int32
 		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
@@ -159,49 +144,44 @@ func TestANodeThatIsListedAnewIsReadAnew(t *testing.T) {
 			return data, err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				waiter, other := made(b, "/dir", "/dir/a")
-				over := looking(b, waiter, new(atomic.Int32), func(v *coord.View) (bool, error) {
-					time.Sleep(time.Millisecond) // what the watches report is known
-					_, _, err := v.Children("/dir")
-					require.NoError(b, err)
-					data, err := read(v, "/dir/a")
-					return string(data) == "1", err
-				})
-				require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.DeleteOp("/dir/a", -1), coord.CreateOp("/dir/a", []byte("1")))))
-				require.NoError(b, <-over)
+		runInBubble(t, name, func(b bubble) {
+			waiter, other := made(b, "/dir", "/dir/a")
+			over := looking(b, waiter, new(atomic.Int32), func(v *coord.View) (bool, error) {
+				time.Sleep(time.Millisecond) // what the watches report is known
+				_, _, err := v.Children("/dir")
+				require.NoError(b, err)
+				data, err := read(v, "/dir/a")
+				return string(data) == "1", err
 			})
+			require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.DeleteOp("/dir/a", -1), coord.CreateOp("/dir/a", []byte("1")))))
+			require.NoError(b, <-over)
 		})
 	}
 }
 
 func TestTheWaitsOfAProcessShareTheWatchAndTheRead(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
-		const crowd = 10
-		over := make(chan error, crowd)
-		counts := requests(b, waiter, func() {
-			for range crowd {
-				go func() {
-					over <- waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+		var waiting sync.WaitGroup
+		counts := b.asked(waiter, func() {
+			for range 10 {
+				waiting.Go(func() {
+					require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
 						data, _, err := v.Get("/a")
 						return string(data) == "1", err
-					})
-				}()
+					}))
+				})
 			}
 			time.Sleep(time.Second)
 			require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
-			for range crowd {
-				require.NoError(b, <-over)
-			}
+			waiting.Wait()
 		})
 		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 2, zkembed.OpNotify: 1}, counts)
 	})
 }
 
 func TestWhatIsReadAheadTravelsTogetherAndIsReadOnce(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		var paths []string
 		for i := range 5 {
 			paths = append(paths, "/n"+strconv.Itoa(i))
@@ -211,7 +191,7 @@ func TestWhatIsReadAheadTravelsTogetherAndIsReadOnce(t *testing.T) {
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.DelayReply(way))
 		fresh, reads := waiter.Fresh(), []int{5, 1} // the existing nodes are watched then
 		for i, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, fresh.Wait} {
-			counts := requests(b, waiter, func() {
+			counts := b.asked(waiter, func() {
 				begun := time.Now()
 				require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
 					v.Ahead(paths...)
@@ -235,29 +215,27 @@ func TestALostConnectionCallsTheLookAgainAndSoDoesANewSession(t *testing.T) {
 	for name, cut := range map[string]func(*zkembed.Server, int64) error{
 		"connection": (*zkembed.Server).DropConn, "session": (*zkembed.Server).ExpireSession,
 	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				waiter, other := made(b, "/a")
-				var looks atomic.Int32
-				over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
-					data, _, err := v.Get("/a")
-					_, _, missing := v.Exists("/b")
-					return string(data) == "1", errors.Join(err, missing)
-				})
-				require.EqualValues(b, 1, looks.Load())
-				require.NoError(b, cut(b.Server, waiter.SessionID()))
-				time.Sleep(coordtest.T)
-				require.GreaterOrEqual(b, looks.Load(), int32(2))
-				require.Empty(b, over)
-				require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
-				require.NoError(b, <-over)
+		runInBubble(t, name, func(b bubble) {
+			waiter, other := made(b, "/a")
+			var looks atomic.Int32
+			over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+				data, _, err := v.Get("/a")
+				_, _, missing := v.Exists("/b")
+				return string(data) == "1", errors.Join(err, missing)
 			})
+			require.EqualValues(b, 1, looks.Load())
+			require.NoError(b, cut(b.Server, waiter.SessionID()))
+			time.Sleep(T)
+			require.GreaterOrEqual(b, looks.Load(), int32(2))
+			require.Empty(b, over)
+			require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
+			require.NoError(b, <-over)
 		})
 	}
 }
 
 func TestANodeThatAppearsWhileTheConnectionIsLostIsSeen(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b)
 		var looks atomic.Int32
 		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
@@ -272,7 +250,7 @@ func TestANodeThatAppearsWhileTheConnectionIsLostIsSeen(t *testing.T) {
 }
 
 func TestAWaitEndsWithItsContextItsClientAndItsLooksError(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
 		channel := func(v *coord.View) (bool, error) { v.Until(b.Context().Done()); return false, nil }
 		node := func(v *coord.View) (bool, error) { _, _, err := v.Get("/a"); return false, err }
@@ -281,7 +259,8 @@ func TestAWaitEndsWithItsContextItsClientAndItsLooksError(t *testing.T) {
 		require.ErrorIs(b, waiter.Wait(b.Context(), func(*coord.View) (bool, error) { return false, nil }), coord.ErrInvalid)
 		for _, look := range []func(*coord.View) (bool, error){channel, node} {
 			ctx, cancel := context.WithCancelCause(b.Context())
-			over := lookingIn(b, ctx, waiter.Wait, new(atomic.Int32), look)
+			over := coordtest.Go(func() error { return waiter.Wait(ctx, look) })
+			time.Sleep(time.Second)
 			cancel(own)
 			err := <-over
 			require.ErrorIs(b, err, context.Canceled)
@@ -298,7 +277,7 @@ func TestAWaitEndsWithItsContextItsClientAndItsLooksError(t *testing.T) {
 }
 
 func TestAWaitEndsWithItsContextAlsoWhenNoServerAnswers(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, _ := made(b, "/a")
 		b.Server.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.Hang())
 		for _, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, waiter.Fresh().Wait} {
@@ -316,7 +295,7 @@ func TestAWaitEndsWithItsContextAlsoWhenNoServerAnswers(t *testing.T) {
 }
 
 func TestALookThatHasDecidedLeavesNoWatchOnWhatIsMissing(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, _ := made(b)
 		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
 			_, _, missing := v.Get("/a")
@@ -331,7 +310,7 @@ func TestALookThatHasDecidedLeavesNoWatchOnWhatIsMissing(t *testing.T) {
 
 // A look that may be the last need not set a watch to find out.
 func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
 		peek := func(v *coord.View) string {
 			data, _, known := v.Peek("/a")
@@ -341,7 +320,7 @@ func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
 		var looks atomic.Int32
 		var over <-chan error
 		seen := make(chan string, 3)
-		counts := requests(b, waiter, func() {
+		counts := b.asked(waiter, func() {
 			over = looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
 				if seen <- peek(v); looks.Load() == 1 {
 					_, _, err := v.Get("/a")
@@ -361,12 +340,9 @@ func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
 
 // A look that only peeks is called again as well.
 func TestAPeekIsWatchedToo(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
-		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
-			_, _, err := v.Get("/a")
-			return true, err
-		}))
+		require.NoError(b, look(b, waiter, "/a"))
 		var looks atomic.Int32
 		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
 			_, _, known := v.Peek("/a")
@@ -380,20 +356,20 @@ func TestAPeekIsWatchedToo(t *testing.T) {
 
 // lagging returns a client of a server that does not know yet that the data of
 // /a and /b have become "1".
-func lagging(b coordtest.Bubble) *coord.Client {
+func lagging(b bubble) *coord.Client {
 	waiter, other := made(b, "/a", "/b")
-	b.Server.AddFollower(coordtest.Tick, waiter.SessionID())
+	b.Server.AddFollower(tick, waiter.SessionID())
 	require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))))
 	return waiter
 }
 
 func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter := lagging(b)
 		read := func(path string, wait func(context.Context, func(*coord.View) (bool, error)) error) (seen string) {
 			require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
 				v.Ahead(path)
-				time.Sleep(coordtest.Tick / 4) // it has the answer
+				time.Sleep(tick / 4) // it has the answer
 				data, _, err := v.Get(path)
 				seen = string(data)
 				return true, err
@@ -406,7 +382,7 @@ func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 }
 
 func TestAFreshLookDoesNotPeekAtAServersPast(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		waiter := lagging(b)
 		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
 			data, _, err := v.Get("/a")

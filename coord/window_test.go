@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,12 +18,10 @@ import (
 
 func TestAHoldLastsForHoursWhileNothingFails(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		_, h := b.holder()
 		time.Sleep(11 * time.Hour)
 		require.NoError(t, h.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -41,25 +37,19 @@ func TestAHoldSurvivesAnOutage(t *testing.T) {
 				outage = timeout / 2
 			}
 			for after := time.Duration(0); after < timeout; after += timeout / 41 {
-				t.Run(fmt.Sprintf("T %v, tick known %v, outage after %v", timeout, known, after), func(t *testing.T) {
-					inBubble(t, func(b bubble) { survive(b, timeout+after, outage, opts) })
+				runInBubble(t, fmt.Sprintf("T %v, tick known %v, outage after %v", timeout, known, after), func(b bubble) {
+					_, h := b.holder(opts...)
+					time.Sleep(timeout + after)
+					cut := b.Server.Partition(zkembed.Cut{})
+					time.Sleep(outage)
+					cut.Heal()
+					b.Server.DropConns()
+					time.Sleep(T)
+					require.NoError(b, h.Err())
 				})
 			}
 		}
 	}
-}
-
-func survive(b bubble, after, outage time.Duration, opts []coord.Option) {
-	c := b.Open(opts...)
-	h := b.acquire(c)
-	time.Sleep(after)
-	cut := b.Server.Partition(zkembed.Cut{})
-	time.Sleep(outage)
-	cut.Heal()
-	b.Server.DropConns()
-	time.Sleep(T)
-	require.NoError(b, h.Err())
-	require.NoError(b, h.Release(b.Context()))
 }
 
 // The hold ends before the server can have given the session up, whenever and
@@ -74,18 +64,14 @@ func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
 	}
 	for name, cut := range cuts {
 		for after := time.Duration(0); after < T/2; after += 3700 * time.Millisecond {
-			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
-				inBubble(t, func(b bubble) {
-					c := b.Open(coord.WithTick(tick))
-					h := b.acquire(c)
-					time.Sleep(after)
-					p := b.Server.Partition(cut)
-					<-h.Done()
-					require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
-					require.Equal(t, 1, b.owned(h.Session()), "the server was faster")
-					p.Heal()
-					require.NoError(t, h.Release(b.Context()))
-				})
+			runInBubble(t, fmt.Sprintf("%s after %v", name, after), func(b bubble) {
+				_, h := b.holder(coord.WithTick(tick))
+				time.Sleep(after)
+				p := b.Server.Partition(cut)
+				<-h.Done()
+				require.ErrorIs(b, h.Err(), coord.ErrWindowOver)
+				require.Equal(b, 1, b.owned(h.Session()), "the server was faster")
+				p.Heal()
 			})
 		}
 	}
@@ -95,20 +81,13 @@ func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
 // leader gives the session up. A hold that believed the pings would outlive it.
 func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := time.Duration(0); after < T; after += 1700 * time.Millisecond {
-		t.Run(fmt.Sprint("isolated after ", after), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				holder, other := b.Open(), b.Open()
-				h := b.acquire(holder)
-				follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
-				time.Sleep(after)
-				follower.Isolate()
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				require.ErrorIs(t, h.Err(), coord.ErrLost)
-				require.Greater(t, next.Token(), h.Token())
-				follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("isolated after ", after), func(b bubble) {
+			_, h := b.holder()
+			follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
+			time.Sleep(after)
+			follower.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			follower.Rejoin()
 		})
 	}
 }
@@ -117,54 +96,43 @@ func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 // a request does not show when the follower heard of the session.
 func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := time.Duration(0); after < tick/2; after += tick / 9 {
-		t.Run(fmt.Sprint("stalled after ", T+after), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				holder, other := b.Open(coord.WithTick(tick)), b.Open()
-				h := b.acquire(holder)
-				follower := b.Server.AddFollower(time.Millisecond, h.Session())
-				time.Sleep(T + after)
-				stall := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
-				time.Sleep(T * 45 / 100)
-				require.NoError(t, h.Err())
-				stall.Heal()
-				time.Sleep(10 * time.Millisecond)
-				follower.Isolate()
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				require.ErrorIs(t, h.Err(), coord.ErrLost)
-				follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("stalled after ", T+after), func(b bubble) {
+			_, h := b.holder(coord.WithTick(tick))
+			follower := b.Server.AddFollower(time.Millisecond, h.Session())
+			time.Sleep(T + after)
+			stall := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
+			time.Sleep(T * 45 / 100)
+			require.NoError(b, h.Err())
+			stall.Heal()
+			time.Sleep(10 * time.Millisecond)
+			follower.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			follower.Rejoin()
 		})
 	}
 }
 
 func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.LoseAtDisconnect())
-		h := b.acquire(c)
+		c, h := b.holder(coord.LoseAtDisconnect())
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		synctest.Wait()
 		require.True(t, ended(h))
 		require.ErrorIs(t, h.Err(), coord.ErrDisconnected)
 		// The node goes, too, although the session lives on.
-		again := b.acquire(c)
-		require.Equal(t, h.Session(), again.Session())
-		require.NoError(t, again.Release(b.Context()))
+		require.Equal(t, h.Session(), b.acquire(c).Session())
 	})
 }
 
 func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		_, err = claim.Listed(b.Context())
-		require.NoError(t, err)
+		claim := b.join(c, mutex)
+		require.NoError(t, coordtest.Err(claim.Listed(b.Context())))
 		outage := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
 		b.Server.DropConns()
 		synctest.Wait()
-		_, err = claim.Turn(b.Context(), first) // needs no request
+		_, err := claim.Turn(b.Context(), first) // needs no request
 		require.ErrorIs(t, err, coord.ErrLost)
 		require.ErrorIs(t, err, coord.ErrDisconnected)
 		outage.Heal()
@@ -173,8 +141,7 @@ func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 
 func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		time.Sleep(T)
 		b.Server.Stop() // sessions survive that
 		<-h.Done()
@@ -189,19 +156,14 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
-		before := b.Server.SessionCounts(c.SessionID())
-		time.Sleep(time.Hour)
-		idle := b.Server.SessionCounts(c.SessionID()).Since(before)
-		require.Zero(t, idle.Total(), "%v", idle)
-		h := b.acquire(c)
-		before = b.Server.SessionCounts(c.SessionID())
-		time.Sleep(time.Hour)
-		holding := b.Server.SessionCounts(c.SessionID()).Since(before)
+		inAnHour := func() zkembed.Counts { return b.asked(c, func() { time.Sleep(time.Hour) }) }
+		require.Zero(t, inAnHour().Total())
+		b.acquire(c)
+		holding := inAnHour()
 		// One write every T/10, and the own watch.
 		writes := time.Hour / (T / 10)
 		require.InDelta(t, writes, holding[zkembed.OpMulti], 0.05*float64(writes))
 		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -224,14 +186,12 @@ func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
 		time.Sleep(2*T + 9*T/10)
 		stop.Store(true)
 		<-stopped
-		acquired := b.acquireLater(c, mutex)
+		acquired := b.acquireLater(c)
 		synctest.Wait() // until it is granted
 		close(goOn)
-		h := <-acquired
-		require.NoError(b, h.err)
+		h := b.granted(acquired)
 		time.Sleep(T)
-		require.NoError(b, h.hold.Err())
-		require.NoError(b, h.hold.Release(b.Context()))
+		require.NoError(b, h.Err())
 	})
 }
 
@@ -239,158 +199,55 @@ func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
 // not while the supervisor looks.
 func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) {
 	for slow := T / 10; slow < T/2; slow += T / 50 {
-		t.Run(fmt.Sprint("replies take ", slow), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c := b.Open()
-				late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
-				time.Sleep(2 * T)
-				for range 5 {
-					h, err := c.Acquire(b.Within(5*T), mutex, first)
-					if err != nil {
+		runInBubble(t, fmt.Sprint("replies take ", slow), func(b bubble) {
+			c := b.Open()
+			late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
+			time.Sleep(2 * T)
+			for range 5 {
+				h, err := c.Acquire(b.Within(5*T), mutex, first)
+				if err != nil {
+					continue
+				}
+				for end := time.Now().Add(2 * T); !ended(h) && time.Now().Before(end); {
+					time.Sleep(max(time.Until(h.Deadline()), 0))
+					synctest.Wait() // an answer may come at the same instant
+					if time.Until(h.Deadline()) > 0 {
 						continue
 					}
-					for end := time.Now().Add(2 * T); !ended(h) && time.Now().Before(end); {
-						time.Sleep(max(time.Until(h.Deadline()), 0))
-						synctest.Wait() // an answer may come at the same instant
-						if time.Until(h.Deadline()) > 0 {
-							continue
-						}
-						time.Sleep(T / 100)
-						require.True(t, ended(h), "still held %v after the window's end", -time.Until(h.Deadline()))
-					}
-					h.Abandon()
+					time.Sleep(T / 100)
+					require.True(b, ended(h), "still held %v after the window's end", -time.Until(h.Deadline()))
 				}
-				late.Remove()
-			})
+				h.Abandon()
+			}
+			late.Remove()
 		})
 	}
 }
 
-// oldLeader is the server that a client is attached to. Once it is superseded
-// it goes on as a leader does that has not heard of the next one: it answers
-// pings and reads, and acknowledges syncs, but no write, for which it has no
-// majority, nor what comes behind one. All but the syncs is what an isolated
-// follower does, and is left to it.
-type oldLeader struct {
-	bubble
-	follower *zkembed.Follower
-
-	mu         sync.Mutex
-	superseded bool
-	blocked    bool // by a write
-}
-
-// attached is a client's connection to an old leader.
-type attached struct {
-	net.Conn // what the leader sends comes out here
-	leader   *oldLeader
-	server   net.Conn
-
-	mu sync.Mutex // orders what goes into back
-	in net.Conn   // and here it is put in
-}
-
-func (o *oldLeader) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	server, err := o.Server.DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	near, far := net.Pipe()
-	a := &attached{Conn: near, leader: o, server: server, in: far}
-	go a.forward()
-	return a, nil
-}
-
-// forward passes the server's packets on, each of which is one Write of its.
-func (a *attached) forward() {
-	defer func() { _ = a.in.Close() }()
-	packet := make([]byte, 1<<20)
-	for {
-		n, err := a.server.Read(packet)
-		if err == nil {
-			err = a.put(packet[:n])
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (a *attached) put(packet []byte) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, err := a.in.Write(packet)
-	return err
-}
-
-// Write gets one packet of the client.
-func (a *attached) Write(packet []byte) (int, error) {
-	if reply := a.leader.acknowledge(packet); reply != nil {
-		return len(packet), a.put(reply)
-	}
-	return a.server.Write(packet)
-}
-
-func (a *attached) Close() error {
-	_ = a.server.Close()
-	return a.Conn.Close()
-}
-
-// acknowledge returns the reply to a sync that the old leader gives by itself.
-func (o *oldLeader) acknowledge(packet []byte) []byte {
-	const xid, op, body = 4, 8, 12
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.superseded || len(packet) < body {
-		return nil
-	}
-	switch zkembed.Op(binary.BigEndian.Uint32(packet[op:])) {
-	case zkembed.OpCreate, zkembed.OpDelete, zkembed.OpSetData, zkembed.OpMulti, zkembed.OpCreateContainer:
-		o.blocked = true
-	case zkembed.OpSync:
-		if o.blocked {
-			return nil
-		}
-		reply := binary.BigEndian.AppendUint32(nil, uint32(16+len(packet)-body))
-		reply = append(reply, packet[xid:op]...)
-		reply = binary.BigEndian.AppendUint64(reply, uint64(o.follower.Zxid()))
-		reply = append(reply, 0, 0, 0, 0)
-		return append(reply, packet[body:]...)
+// asReads has syncs reach the server as reads, which a follower answers by
+// itself. An isolated follower is then like a leader that has not heard of the
+// next one: it answers pings and reads, and acknowledges syncs, but no write,
+// for which it has no majority, nor what comes behind one.
+func asReads(packet []byte) error {
+	const op, body = 8, 12
+	if len(packet) > body && zkembed.Op(binary.BigEndian.Uint32(packet[op:])) == zkembed.OpSync {
+		binary.BigEndian.PutUint32(packet[op:], uint32(zkembed.OpGetACL)) // has a path, too
 	}
 	return nil
 }
-
-func (o *oldLeader) supersede() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.superseded = true
-	o.follower.Isolate()
-}
-
-// syncRequest asks for a sync of the root.
-var syncRequest = []byte{0, 0, 0, 13, 0, 0, 0, 1, 0, 0, 0, byte(zkembed.OpSync), 0, 0, 0, 1, '/'}
 
 // A leader that stood still while another was elected acknowledges syncs as if
 // nothing had happened, for as long as it takes it to find out. A hold that
 // believed them would outlive its session.
 func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := 300 * time.Millisecond; after < T/2; after += 1700 * time.Millisecond {
-		t.Run(fmt.Sprint("superseded after ", after), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				old := &oldLeader{bubble: b}
-				holder, other := b.Open(coord.WithTick(tick), coord.WithDialer(old.dial)), b.Open(coord.WithTick(tick))
-				h := b.acquire(holder)
-				old.follower = b.Server.AddFollower(time.Millisecond, h.Session())
-				time.Sleep(after)
-				old.supersede()
-				require.NotNil(t, old.acknowledge(syncRequest), "it is no such leader")
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
-				require.Greater(t, next.Token(), h.Token())
-				old.follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("superseded after ", after), func(b bubble) {
+			_, h := b.holder(coord.WithTick(tick), b.meddling(asReads))
+			old := b.Server.AddFollower(time.Millisecond, h.Session())
+			time.Sleep(after)
+			old.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			old.Rejoin()
 		})
 	}
 }
@@ -401,23 +258,18 @@ func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted
 func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t *testing.T) {
 	const report = tick / 2
 	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond { // of the reports against the leader's ticks
-		t.Run(fmt.Sprint("phase ", phase), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				holder, other := b.Open(coord.WithTick(tick)), b.Open(coord.WithTick(tick))
-				h := b.acquire(holder)
-				time.Sleep(phase)
-				follower := b.Server.AddFollower(time.Millisecond, h.Session())
-				time.Sleep(T)
-				for isolated := time.Now().Add(report * 99 / 100); time.Now().Before(isolated); {
-					require.NoError(t, coordtest.Write(b.Context(), holder))
-					time.Sleep(report / 200)
-				}
-				follower.Isolate()
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("phase ", phase), func(b bubble) {
+			holder, h := b.holder(coord.WithTick(tick))
+			time.Sleep(phase)
+			follower := b.Server.AddFollower(time.Millisecond, h.Session())
+			time.Sleep(T)
+			for isolated := time.Now().Add(report * 99 / 100); time.Now().Before(isolated); {
+				require.NoError(b, coordtest.Write(b.Context(), holder))
+				time.Sleep(report / 200)
+			}
+			follower.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			follower.Rejoin()
 		})
 	}
 }
@@ -436,25 +288,20 @@ func TestAHoldWhoseLastReportIsLostEndsBeforeTheNextIsGranted(t *testing.T) {
 	} {
 		for phase := time.Duration(0); phase < T/4; phase += T / 31 { // of the probes
 			for _, early := range []time.Duration{0, T / 16} {
-				t.Run(fmt.Sprint(name, ", phase ", phase, ", cut ", early, " before"), func(t *testing.T) {
-					inBubble(t, func(b bubble) {
-						holder, other := b.Open(c.opts...), b.Open(c.opts...)
-						h := b.acquire(holder)
-						follower := b.Server.AddFollower(time.Millisecond, h.Session())
-						time.Sleep(2*T + phase)
-						follower.Silence(zkembed.ToFollower)
-						stop := b.readAllTheTime(holder, h.Node())
-						time.Sleep(c.silent - early)
-						follower.Cut(zkembed.ToLeader)
-						time.Sleep(early)
-						follower.Silence(0)
-						next := b.acquire(other)
-						require.True(t, ended(h), "two holders")
-						require.Positive(t, follower.Link().Unreported)
-						follower.Rejoin()
-						stop()
-						require.NoError(t, next.Release(b.Context()))
-					})
+				runInBubble(t, fmt.Sprint(name, ", phase ", phase, ", cut ", early, " before"), func(b bubble) {
+					holder, h := b.holder(c.opts...)
+					follower := b.Server.AddFollower(time.Millisecond, h.Session())
+					time.Sleep(2*T + phase)
+					follower.Silence(zkembed.ToFollower)
+					stop := b.readAllTheTime(holder, h.Node())
+					time.Sleep(c.silent - early)
+					follower.Cut(zkembed.ToLeader)
+					time.Sleep(early)
+					follower.Silence(0)
+					b.ends(h, coord.ErrWindowOver)
+					require.Positive(b, follower.Link().Unreported)
+					follower.Rejoin()
+					stop()
 				})
 			}
 		}

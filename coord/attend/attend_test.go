@@ -177,8 +177,7 @@ func TestAnAttendantThatWasAwayNoticesTheNextDeath(t *testing.T) {
 			"without its socket, which a new client needs": {away: func(t *testing.T) {
 				p, _ := a.hold(t, w, "meanwhile")
 				require.NoError(t, os.Remove(a.socket))
-				_, err := attend.Check(coordtest.Limited(t), a.socket)
-				require.ErrorIs(t, err, os.ErrNotExist)
+				require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), a.socket)), os.ErrNotExist)
 				p.Kill()
 				free(t, w, "meanwhile")
 			}, back: func(t *testing.T) {
@@ -242,19 +241,10 @@ func TestNothingDependsOnTheAttendant(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "no attendant"))
 }
 
-// silent accepts connections, if only in the kernel, and never answers.
-func silent(t *testing.T) (socket string) {
-	t.Helper()
-	socket = folder(t) + "/s"
-	l, err := attend.Listen(socket, 0o600)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return socket
-}
-
 func TestAnAttendantThatHangsHoldsUpNoClient(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c, _ := running{socket: silent(t)}.open(t, w)
+	socket, _ := silent(t)
+	c, _ := running{socket: socket}.open(t, w)
 	require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
 	require.NoError(t, c.Close(coordtest.Limited(t)))
 }
@@ -263,14 +253,9 @@ func TestAnAttendantThatHangsHoldsUpNoClient(t *testing.T) {
 // of the session, even if it has not answered.
 func TestAConnectionToAnAttendantThatDoesNotAnswerIsKept(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	socket := folder(t) + "/s"
-	l, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	socket, accept := silent(t)
 	_, events := running{socket: socket}.open(t, w)
-	conn, err := l.Accept()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := accept()
 	require.ErrorIs(t, next(t, events).Err, protocol.ErrNoAnswer)
 	require.NoError(t, protocol.Read(conn, &protocol.Message{}, nil))
 	require.NoError(t, protocol.Write(conn, protocol.Answer{}))
@@ -287,8 +272,7 @@ func TestClientsBeyondTheLimitGoOnAndHaveTheirTurn(t *testing.T) {
 			second, events := a.open(t, w)
 			require.ErrorContains(t, next(t, events).Err, "full")
 			require.NoError(t, coordtest.Write(coordtest.Limited(t), second))
-			_, err := attend.Check(coordtest.Limited(t), a.socket)
-			require.ErrorIs(t, err, attend.ErrRefused)
+			require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), a.socket)), attend.ErrRefused)
 			require.NoError(t, first.Close(coordtest.Limited(t)))
 			require.NoError(t, next(t, events).Err)
 			require.Equal(t, 1, a.Stats().Sessions)
@@ -303,6 +287,14 @@ func (a running) talk(t *testing.T) net.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(coordtest.Soon)))
+	return conn
+}
+
+// told is talk once the attendant was told of a session.
+func (a running) told(t *testing.T) net.Conn {
+	t.Helper()
+	conn := a.talk(t)
+	require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
 	return conn
 }
 
@@ -326,10 +318,8 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 		"HTTP": "GET / HTTP/1.1\r\n\r\n", "no session": "\x01\x00\x00\x0d{\"attend\":{}}", "other types": "\x01\x00\x00\x0c{\"attend\":7}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused, conn := a.Stats().Refused, a.talk(t)
-			require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
-			_, err := conn.Write([]byte(bytes))
-			require.NoError(t, err)
+			refused, conn := a.Stats().Refused, a.told(t)
+			require.NoError(t, coordtest.Err(conn.Write([]byte(bytes))))
 			var answer protocol.Answer
 			require.NoError(t, protocol.Read(conn, &answer, nil))
 			require.NotEmpty(t, answer.Error)
@@ -348,10 +338,8 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 // A process that died while it wrote is dead.
 func TestAFrameThatIsCutShortByADeathIsOne(t *testing.T) {
 	a := attendant(t, attend.Options{})
-	conn := a.talk(t)
-	require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
-	_, err := conn.Write([]byte{1, 0})
-	require.NoError(t, err)
+	conn := a.told(t)
+	require.NoError(t, coordtest.Err(conn.Write([]byte{1, 0})))
 	require.NoError(t, conn.Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Deaths == 1 }, "the death is noticed")
 }
@@ -369,12 +357,9 @@ func TestAProcessThatDiesWithoutReadingTheAnswerIsDead(t *testing.T) {
 // Who has many processes die does not get round the limits.
 func TestAConnectionCountsUntilItsSessionIsClosed(t *testing.T) {
 	a := attendant(t, attend.Options{Grace: hasty, Most: 1})
-	conn := a.talk(t)
-	require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
-	require.NoError(t, conn.Close())
+	require.NoError(t, a.told(t).Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Deaths == 1 }, "the death is noticed")
-	_, err := attend.Check(coordtest.Limited(t), a.socket)
-	require.ErrorIs(t, err, attend.ErrRefused)
+	require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), a.socket)), attend.ErrRefused)
 }
 
 // A client that connects anew has not died, whenever the attendant notices that
@@ -383,10 +368,8 @@ func TestASessionThatIsToldAgainWithinTheGraceIsNotClosed(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	a := attendant(t, attend.Options{Grace: 50 * time.Millisecond})
 	p, _ := a.hold(t, w, "l")
-	former := a.talk(t)
-	require.Empty(t, says(t, former, protocol.Message{Attend: &someSession}))
-	anew := a.talk(t)
-	require.Empty(t, says(t, anew, protocol.Message{Attend: &someSession}))
+	former := a.told(t)
+	a.told(t)
 	require.NoError(t, former.Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Connections == 2 }, "the former one's grace is over")
 	s := a.Stats()
@@ -422,8 +405,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	l, err := attend.Listen(dir+"/closed", 0o660)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	own := a.talk(t)
-	require.Empty(t, says(t, own, protocol.Message{Attend: &someSession}))
+	a.told(t)
 
 	p := zktest.Child(t, "stranger", dir)
 	require.Contains(t, p.Line(coordtest.Soon), "permission denied")
@@ -452,27 +434,24 @@ func TestASocketIsTakenOverFromAnAttendantThatIsGone(t *testing.T) {
 	info, err := os.Stat(socket)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o666), info.Mode().Perm())
-	_, err = attend.Listen(socket, 0o600)
-	require.ErrorContains(t, err, "an attendant is there already")
+	require.ErrorContains(t, coordtest.Err(attend.Listen(socket, 0o600)), "an attendant is there already")
 	sessions, err := attend.Check(coordtest.Limited(t), socket)
 	require.NoError(t, err)
 	require.Zero(t, sessions)
 	first.end()
-	_, err = attend.Check(coordtest.Limited(t), socket)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), socket)), syscall.ECONNREFUSED)
 	start(t, socket, attend.Options{})
 
 	file := folder(t) + "/f"
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err = attend.Listen(file, 0o600)
-	require.ErrorContains(t, err, "no socket")
+	require.ErrorContains(t, coordtest.Err(attend.Listen(file, 0o600)), "no socket")
 }
 
 func TestACheckOfAnAttendantThatHangsEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := attend.Check(ctx, silent(t))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	socket, _ := silent(t)
+	require.ErrorIs(t, coordtest.Err(attend.Check(ctx, socket)), context.DeadlineExceeded)
 }
 
 // Clients that die together, as when a container is killed. With -clients 1000

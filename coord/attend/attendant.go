@@ -1,6 +1,7 @@
 package attend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,18 +93,10 @@ type Stats struct {
 
 // New returns an attendant, which [Attendant.Serve] has serve.
 func New(o Options) *Attendant {
-	if o.Grace == 0 {
-		o.Grace = DefaultGrace
-	}
-	if o.Most == 0 {
-		o.Most = DefaultMost
-	}
-	if o.MostOfUser == 0 {
-		o.MostOfUser = DefaultMostOfUser
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Most = cmp.Or(o.Most, DefaultMost)
+	o.MostOfUser = cmp.Or(o.MostOfUser, DefaultMostOfUser)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Attendant{
 		options: o, users: map[uint32]*user{}, peers: map[*peer]bool{}, sessions: map[key]*entry{},
 	}

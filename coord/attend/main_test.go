@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,22 @@ func folder(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// silent is a socket that accepts connections, if only in the kernel, and does
+// not answer by itself.
+func silent(t *testing.T) (socket string, accept func() net.Conn) {
+	t.Helper()
+	socket = filepath.Join(folder(t), "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return socket, func() net.Conn {
+		conn, err := l.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
 }
 
 // news gives the events of an attended session.

@@ -29,20 +29,14 @@ func TestTheAttendantConnectsByTheTLSAndTheCredentialsOfTheClient(t *testing.T) 
 		})
 		own := coordtest.Certificate(t, ca, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 
-		socket := folder(t) + "/s"
-		l, err := net.Listen("unix", socket)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
+		socket, accept := silent(t)
 		c := coordtest.Open(t, addr, coord.WithSessionTimeout(T), coord.WithAttendant(socket), coord.WithAuth("digest", "someone:secret"),
 			coord.WithTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{*own}}))
 		m, err := lock.New(c, w.Path("l"))
 		require.NoError(t, err)
 		coordtest.Acquire(t, m)
-		conn, err := l.Accept()
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
 		var news protocol.Message
-		require.NoError(t, protocol.Read(conn, &news, nil))
+		require.NoError(t, protocol.Read(accept(), &news, nil))
 		told := *news.Attend
 		require.Equal(t, c.SessionID(), told.ID)
 		require.Equal(t, []protocol.Credential{{Scheme: "digest", Value: []byte("someone:secret")}}, told.Auth)

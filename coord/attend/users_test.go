@@ -7,11 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
+
+var someSession = attend.Session{
+	Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute,
+}
 
 func TestASessionIsOneUsers(t *testing.T) {
 	a := New(Options{})
-	s := &attend.Session{Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute}
+	s := &someSession
 	mine, mineToo, theirs := &peer{user: 1}, &peer{user: 1}, &peer{user: 2}
 	require.NoError(t, a.attend(mine, s))
 	require.NoError(t, a.attend(mineToo, s))
@@ -27,18 +32,16 @@ func TestASessionIsOneUsers(t *testing.T) {
 // Whoever looks, when another connection's grace is over, sees it.
 func TestASessionThatIsToldAgainIsAttendedAllTheTime(t *testing.T) {
 	a := New(Options{})
-	p, s := &peer{}, &attend.Session{Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute}
+	p, s := &peer{}, &someSession
 	require.NoError(t, a.attend(p, s))
-	told := make(chan error, 1)
-	go func() {
+	told := coordtest.Go(func() error {
 		for range 20_000 {
 			if err := a.attend(p, s); err != nil {
-				told <- err
-				return
+				return err
 			}
 		}
-		told <- nil
-	}()
+		return nil
+	})
 	for {
 		select {
 		case err := <-told:

@@ -13,18 +13,17 @@ import (
 // Group is several holds as one: it ends when the first of them does. Like a
 // [coord.Hold] it is safe for concurrent use, and has to be released.
 type Group struct {
-	holds []*coord.Hold
-	held  context.Context // ends with the first hold
-	ask   sync.Once
-	tell  sync.Once
-	asked chan struct{}
+	holds   []*coord.Hold
+	held    context.Context // ends with the first hold
+	revoked func() <-chan struct{}
 }
 
 // NewGroup makes one of the holds, of which there must be at least one. Release
 // the holds only by the group.
 func NewGroup(first *coord.Hold, more ...*coord.Hold) *Group {
-	g := &Group{holds: append([]*coord.Hold{first}, more...), asked: make(chan struct{})}
+	g := &Group{holds: append([]*coord.Hold{first}, more...)}
 	g.held = g.Context(context.Background())
+	g.revoked = sync.OnceValue(g.awaitRequest)
 	return g
 }
 
@@ -70,20 +69,22 @@ func (g *Group) Context(parent context.Context) context.Context {
 }
 
 // Revoked is closed when a member was asked for; see [coord.Hold.Revoked].
-func (g *Group) Revoked() <-chan struct{} {
-	g.ask.Do(func() {
-		for _, h := range g.holds {
-			asked := h.Revoked()
-			go func() {
-				select {
-				case <-asked:
-					g.tell.Do(func() { close(g.asked) })
-				case <-g.held.Done():
-				}
-			}()
-		}
-	})
-	return g.asked
+func (g *Group) Revoked() <-chan struct{} { return g.revoked() }
+
+func (g *Group) awaitRequest() <-chan struct{} {
+	asked := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(asked) })
+	for _, h := range g.holds {
+		revoked := h.Revoked()
+		go func() {
+			select {
+			case <-revoked:
+				tell()
+			case <-g.held.Done():
+			}
+		}()
+	}
+	return asked
 }
 
 // Release releases every member; see [coord.Hold.Release]. All are deleted

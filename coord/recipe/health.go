@@ -101,10 +101,8 @@ func (h *Health) While(ctx context.Context) (context.Context, context.CancelFunc
 
 // pause waits for one interval. It reports whether ctx goes on.
 func (h *Health) pause(ctx context.Context) bool {
-	timer := time.NewTimer(h.every)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(h.every):
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false

@@ -38,7 +38,7 @@ var connection = []mutant{
 		"Conn.begin", `	c.applyDeadline()`, ``),
 	off("a busy server can hold requests back: their numbers are above 0", in(network, "TestWhatIsAskedTogether"),
 		"Conn.Ask", `switch r.xid = 1 + number; {`, `switch r.xid = -number; {`),
-	off("requests of the session's own end with their contexts", in(coord, "TestAReadEndsWithItsContext|TestATransactionEndsWithItsContext"),
+	off("requests of the session's own end with their contexts", in(coord, "TestACallEndsWithItsContext"),
 		"answer", `	case <-ctx.Done():
 		return none, calls.Ended(ctx)
 	}`,

@@ -35,7 +35,7 @@ var holds = []mutant{
 		k.cfg.Notify(Over, s)`),
 	off("a release whose deletion fails at once is repeated", in(coord, "TestAServerThatStumblesOverTheDeletion"),
 		"claim.atOnce", `if err == nil || cl.sess.Go(remove) != nil {`, `if true {`),
-	off("a release tells another's node of the same name from its own", in(coord, "TestAReleaseWithoutAProofLeaves"),
+	off("a release tells another's node of the same name from its own", in(coord, "TestAReleaseLeavesTheNodeAlone"),
 		"claim.atOnce", `cl.node.Path(), cl.node.Version(), func`, `cl.node.Path(), -1, func`),
 	off("a node is deleted with the last of its handles", in(coord, "TestNestedHandles"),
 		"Hold.giveUp", `	if !last {`, `	if !last && false {`),

@@ -35,6 +35,12 @@ func newLink(t *testing.T) link {
 	return link{c, tap, far}
 }
 
+// onLink runs f in virtual time.
+func onLink(t *testing.T, f func(t *testing.T, l link)) {
+	t.Helper()
+	virtual.Test(t, func(t *testing.T) { f(t, newLink(t)) })
+}
+
 // read takes one frame on the server's side.
 func (l link) read(t *testing.T) []byte {
 	t.Helper()
@@ -96,8 +102,7 @@ func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
 }
 
 func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		ended := l.opened(t)
 		l.serve(t, notification(EventDeleted, "/gone"))
 		l.serve(t, notification(EventChildrenChanged, "/list"))
@@ -109,8 +114,7 @@ func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
 }
 
 func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.handshake(t)
 		var calls [3]*Call[string]
 		for i := range calls {
@@ -137,8 +141,7 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 }
 
 func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.handshake(t)
 		answer := l.ask(t, OpDelete, 10)
 		require.NoError(t, l.server.Close()) // nothing writes what is queued
@@ -148,8 +151,7 @@ func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
 }
 
 func TestMuchThatIsAskedTogetherMayTakeLong(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.opened(t)
 		var answers []chan error
 		for range 8 {
@@ -171,8 +173,7 @@ type closedConn struct{ net.Conn }
 func (closedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		ended := l.handshake(t)
 		l.Conn.Conn = closedConn{l.Conn.Conn}
 		answer := l.ask(t, OpCreate, 10_000)
@@ -185,8 +186,7 @@ func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T
 }
 
 func TestAServerThatTakesNothingIsGivenUp(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		ended := l.opened(t)
 		begun := time.Now()
 		l.ask(t, OpCreate, 1)
@@ -208,8 +208,7 @@ func TestAHandshakeTellsTheNewestChangeThatTheSessionKnowsOf(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		begun := time.Now()
 		l.greets(t)
 		require.NoError(t, l.SetReadDeadline(time.Now().Add(7*timeout))) // what the library would wait
@@ -225,8 +224,7 @@ func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
 		"the library's ping": func(_ *testing.T, l link) { _, _ = l.Write(withLength(appendInt32(appendInt32(nil, xidPing), 11))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtual.Test(t, func(t *testing.T) {
-				l := newLink(t)
+			onLink(t, func(t *testing.T, l link) {
 				ended := l.opened(t)
 				time.Sleep(10 * timeout) // nothing is under way
 				begun := time.Now()
@@ -248,8 +246,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 		kept  bool
 	}{{"in order", 1, true}, {"the first is passed over", 2, false}} {
 		t.Run(tc.name, func(t *testing.T) {
-			virtual.Test(t, func(t *testing.T) {
-				l := newLink(t)
+			onLink(t, func(t *testing.T, l link) {
 				ended := l.opened(t)
 				var answers []chan error
 				for range 20 {
@@ -285,8 +282,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 // A server that answered nothing on the connection before may be busy: it gets
 // all the time that there is for its first reply, and no more for the others.
 func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.Patient = true
 		ended := l.opened(t)
 		answer := l.ask(t, OpGetData, 1)
@@ -303,8 +299,7 @@ func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 }
 
 func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		told := make(chan error, 2)
 		tell := &Call[any]{Told: func(err error) { told <- err }}
 		l.tap.first = []Request{{Op: OpAuth, Caller: tell}, {Op: OpMulti, Urgent: true, Caller: tell}}
@@ -322,8 +317,7 @@ func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.
 }
 
 func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.opened(t)
 		answer := l.ask(t, OpGetChildren2, 1)
 		l.read(t)
@@ -338,8 +332,7 @@ func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
 }
 
 func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTransaction(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.opened(t)
 		asked := int32(0)
 		hears := func(of ...OpCode) (heard []OpCode) {
@@ -377,8 +370,7 @@ func TestAWriteErrorIsNeverShownToTheLibrary(t *testing.T) {
 }
 
 func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.tap.refuse = errors.New("another session")
 		l.greets(t)
 		go func() { _, _ = l.server.Write(withLength(welcome())) }()
@@ -389,8 +381,7 @@ func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
 
 // F59: a length that is wrong, behind which other packets go on.
 func TestF59APacketThatIsNeverWholeEndsTheConnectionWithinTheTimeout(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.opened(t)
 		answer := l.ask(t, OpGetData, 10)
 		l.read(t)
@@ -409,8 +400,7 @@ func TestF59APacketThatIsNeverWholeEndsTheConnectionWithinTheTimeout(t *testing.
 }
 
 func TestF59BeforeTheHandshakeNoPacketIsLargerThanOne(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		l := newLink(t)
+	onLink(t, func(t *testing.T, l link) {
 		l.greets(t)
 		begun := time.Now()
 		go func() { _, _ = l.server.Write(binary.BigEndian.AppendUint32(nil, maxHandshake+1)) }()
