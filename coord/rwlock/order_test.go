@@ -100,9 +100,9 @@ type scene struct {
 	path string
 }
 
-func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+func each(t *testing.T, f func(s scene)) {
 	t.Helper()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, w.Path("lock")}) }, backends...)
+	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, w.Path("lock")}) })
 }
 
 // lock returns the lock as another client sees it.
@@ -120,7 +120,16 @@ func (s scene) mutex() *lock.Mutex {
 // end of the line.
 func (s scene) joins(a acquirer) <-chan grant {
 	s.Helper()
-	return queue(s.T, s.w, coordtest.Limited(s.T), s.path, len(s.line())+1, a)
+	return s.queue(coordtest.Limited(s.T), a)
+}
+
+// queue is joins with the waiter's context.
+func (s scene) queue(ctx context.Context, a acquirer) <-chan grant {
+	s.Helper()
+	n := len(s.line()) + 1
+	granted := coordtest.Begin(ctx, a.Acquire)
+	coordtest.AwaitChildren(s, s.w, s.path, n)
+	return granted
 }
 
 // line lists the nodes in their order.
@@ -153,11 +162,11 @@ func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
 		line := s.line()
 		s.watch(line, 0, 1, 2) // 0 by the second, 1 by itself and the reader, 2 by itself
 		release(s.T, first)
-		writes := turn(s.T, second)
+		writes := coordtest.Had(s.T, second)
 		s.watch(line, 1, 2) // the first writer's end did not move the reader
 		waiting(s.T, reader)
 		release(s.T, writes)
-		release(s.T, turn(s.T, reader))
+		release(s.T, coordtest.Had(s.T, reader))
 	})
 }
 
@@ -165,16 +174,16 @@ func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 	each(t, func(s scene) {
 		first := coordtest.Acquire(s.T, s.lock().WriteSide())
 		ctx, giveUp := context.WithCancel(coordtest.Limited(s.T))
-		second := queue(s.T, s.w, ctx, s.path, 2, s.lock().WriteSide())
+		second := s.queue(ctx, s.lock().WriteSide())
 		reader := s.joins(s.lock().ReadSide())
 		line := s.line()
 		s.watch(line, 0, 1, 2)
 		giveUp()
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the second gives up").err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the second gives up").Err, context.Canceled)
 		s.watch(line, 0, 2)
 		waiting(s.T, reader)
 		release(s.T, first)
-		release(s.T, turn(s.T, reader))
+		release(s.T, coordtest.Had(s.T, reader))
 	})
 }
 
@@ -188,10 +197,10 @@ func TestNoReaderWaitsForALaterWriter(t *testing.T) {
 		writer := s.joins(s.lock().WriteSide())
 		s.watch(s.line(), 0, 1)
 		close(look)
-		reads := turn(s.T, reader)
+		reads := coordtest.Had(s.T, reader)
 		waiting(s.T, writer)
 		release(s.T, reads)
-		release(s.T, turn(s.T, writer))
+		release(s.T, coordtest.Had(s.T, writer))
 	})
 }
 
@@ -207,16 +216,16 @@ func TestAllReadersBehindAWriterGetTheirTurnTogether(t *testing.T) {
 		release(s.T, writer)
 		var held []*coord.Hold
 		for _, r := range readers { // none of them leaves before all have come
-			held = append(held, turn(s.T, r))
+			held = append(held, coordtest.Had(s.T, r))
 		}
 		line := s.line()
 		s.watch(line, 4, 5, 6)
 		waiting(s.T, late, last)
 		release(s.T, held...)
-		writes := turn(s.T, late)
+		writes := coordtest.Had(s.T, late)
 		waiting(s.T, last)
 		release(s.T, writes)
-		release(s.T, turn(s.T, last))
+		release(s.T, coordtest.Had(s.T, last))
 	})
 }
 
@@ -230,7 +239,7 @@ func TestAWriterWaitsForTheNearestBeforeItOfAnyKind(t *testing.T) {
 		s.watch(line, 0, 2)
 		waiting(s.T, writer)
 		release(s.T, one)
-		release(s.T, turn(s.T, writer))
+		release(s.T, coordtest.Had(s.T, writer))
 	})
 }
 
@@ -246,15 +255,15 @@ func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 		last := s.joins(s.lock().ReadSide())
 		line := s.line()
 		release(s.T, m)
-		reads := turn(s.T, reader)
+		reads := coordtest.Had(s.T, reader)
 		s.watch(line, 1, 2, 3) // the mutex waits for the reader, the last for the mutex
 		waiting(s.T, late, last)
 		release(s.T, reads)
-		h := turn(s.T, late)
+		h := coordtest.Had(s.T, late)
 		require.Greater(s, h.Token(), m.Token())
 		waiting(s.T, last)
 		release(s.T, h)
-		release(s.T, turn(s.T, last))
+		release(s.T, coordtest.Had(s.T, last))
 	})
 }
 
@@ -272,7 +281,7 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 		writer := s.joins(s.lock().WriteSide())
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy, "a writer waits that came earlier")
 		release(s.T, r, again)
-		writes := turn(s.T, writer)
+		writes := coordtest.Had(s.T, writer)
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy)
 		release(s.T, writes)
 		require.Empty(s, s.line())
@@ -305,8 +314,8 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		require.Equal(s, one.Node(), all[0].Node)
 		require.Equal(s, two.Session(), all[1].Session)
 		release(s.T, two, one)
-		release(s.T, turn(s.T, writer))
-		release(s.T, turn(s.T, reader))
+		release(s.T, coordtest.Had(s.T, writer))
+		release(s.T, coordtest.Had(s.T, reader))
 	})
 }
 
@@ -333,50 +342,13 @@ func release(t *testing.T, holds ...*coord.Hold) {
 }
 
 // grant is what came of an acquire in the background.
-type grant struct {
-	hold *coord.Hold
-	err  error
-}
-
-// queue acquires in the background and returns when the claim stands in line,
-// as the nth.
-func queue(t *testing.T, w *zktest.World, ctx context.Context, path string, n int, a acquirer) <-chan grant {
-	t.Helper()
-	granted := coordtest.Go(func() grant {
-		h, err := a.Acquire(ctx)
-		return grant{h, err}
-	})
-	lined(t, w, path, n)
-	return granted
-}
-
-// lined waits until n nodes stand in the line.
-func lined(t *testing.T, w *zktest.World, path string, n int) {
-	t.Helper()
-	var names []string
-	zktest.Eventually(t, coordtest.Soon, func() bool {
-		names, _, _ = w.Admin().Children(path)
-		return len(names) == n
-	}, "%d nodes in line", n)
-}
-
-// turn waits for a grant.
-func turn(t *testing.T, granted <-chan grant) *coord.Hold {
-	t.Helper()
-	g := zktest.Receive(t, coordtest.Soon, granted, "a turn")
-	require.NoError(t, g.err)
-	return g.hold
-}
+type grant = coordtest.Outcome[*coord.Hold]
 
 // waiting requires that nothing was granted. Requests that would grant must
-// have been answered by then: see settled.
+// have been answered by then: see scene.watch.
 func waiting(t *testing.T, granted ...<-chan grant) {
 	t.Helper()
 	for _, g := range granted {
-		select {
-		case got := <-g:
-			t.Fatalf("granted or failed before its turn: %+v", got)
-		default:
-		}
+		require.Empty(t, g, "granted or failed before its turn")
 	}
 }
