@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-func at(t *testing.T, c *coord.Client, path string) *barrier.Barrier {
+func at(t testing.TB, c *coord.Client, path string) *barrier.Barrier {
 	t.Helper()
 	b, err := barrier.New(c, path)
 	require.NoError(t, err)
@@ -56,13 +56,11 @@ func TestARemovalLetsAllThrough(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, own := w.Path("barrier"), coordtest.Open(t, w.ConnectString())
 		require.NoError(t, at(t, own, path).Set(t.Context()))
-		first := waiting(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path)
-		all := []<-chan error{first}
+		all := []<-chan error{waiting(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path)}
 		for range 3 {
 			b := at(t, coordtest.Open(t, w.ConnectString()), path)
 			for range 3 {
-				passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
-				all = append(all, passed)
+				all = append(all, coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) }))
 			}
 		}
 		for _, passed := range all {
@@ -206,11 +204,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	b := at(t, c, path)
 	require.NoError(t, b.Set(coordtest.Limited(t)))
 	require.NoError(t, b.Remove(coordtest.Limited(t)))
-	spent := func(f func()) zkembed.Counts {
-		before := w.Embedded().SessionCounts(c.SessionID())
-		f()
-		return w.Embedded().SessionCounts(c.SessionID()).Since(before)
-	}
+	spent := func(f func()) zkembed.Counts { return coordtest.Spent(w.Embedded(), c, f) }
 	set := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
 	require.Equal(t, 1, set.Total(), "%v", set)
 	again := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
@@ -224,8 +218,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	flushed := w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti]
 	waits = spent(func() {
 		for range more {
-			passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
-			all = append(all, passed)
+			all = append(all, coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) }))
 		}
 		zktest.Eventually(t, coordtest.Soon, func() bool {
 			return w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti] == flushed+more
