@@ -26,14 +26,6 @@ func delayed(b coordtest.Bubble, opts ...lock.Option) *lock.Mutex {
 	return mutex(b.T, b.Open(), "/lock", append(opts, lock.Delay(delay))...)
 }
 
-// sometime acquires what may take longer than a test waits otherwise.
-func sometime(b coordtest.Bubble, m *lock.Mutex) *coord.Hold {
-	b.Helper()
-	h, err := m.Acquire(b.Context())
-	require.NoError(b, err)
-	return h
-}
-
 // unclean are the ways in which a hold ends that its holder does not release.
 var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 	"its session ends": func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) {
@@ -69,11 +61,9 @@ func TestAfterAnUncleanEndTheNextWaitsForTheDelay(t *testing.T) {
 				coordtest.InBubble(t, func(b coordtest.Bubble) {
 					m, other := delayed(b), delayed(b)
 					h := coordtest.Acquire(b, m)
-					var waiting <-chan *coord.Hold
+					var waiting <-chan coordtest.Outcome[*coord.Hold]
 					if early {
-						waiting = coordtest.Go(func() *coord.Hold {
-							return sometime(b, other)
-						})
+						waiting = coordtest.Begin(b.Context(), other.Acquire)
 						time.Sleep(time.Second)
 					}
 					end(b, m, h)
@@ -82,9 +72,9 @@ func TestAfterAnUncleanEndTheNextWaitsForTheDelay(t *testing.T) {
 					if !early {
 						time.Sleep(2 * T)
 						ended = time.Now()
-						waiting = coordtest.Go(func() *coord.Hold { return sometime(b, other) })
+						waiting = coordtest.Begin(b.Context(), other.Acquire)
 					}
-					next := <-waiting
+					next := coordtest.Had(b, waiting)
 					require.GreaterOrEqual(b, time.Since(ended)+2*T, delay)
 					require.Less(b, time.Since(ended), delay+2*T)
 					if !early {
@@ -105,9 +95,9 @@ func TestAfterAnUncleanEndTheNextWaitsForTheDelay(t *testing.T) {
 func TestAfterAReleaseThereIsNoDelay(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("lock")
-		var ms []*lock.Mutex
-		for range 2 {
-			ms = append(ms, mutex(t, coordtest.Open(t, w.ConnectString()), path, lock.Delay(time.Hour)))
+		var ms [2]*lock.Mutex
+		for i := range ms {
+			ms[i] = mutex(t, coordtest.Open(t, w.ConnectString()), path, lock.Delay(time.Hour))
 		}
 		for i := range 6 {
 			h := coordtest.Acquire(t, ms[i%2])
@@ -181,7 +171,8 @@ func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
 				for range 3 {
 					attempt(b)
 				}
-				h = sometime(b, delayed(b))
+				h, err := delayed(b).Acquire(b.Context())
+				require.NoError(b, err)
 				require.InDelta(b, delay, time.Since(begun), float64(10*time.Second))
 				require.GreaterOrEqual(b, time.Since(begun), delay)
 				require.NoError(b, h.Release(b.Context()))

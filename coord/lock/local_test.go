@@ -301,10 +301,7 @@ func TestALocalQueueFailsForAll(t *testing.T) {
 		h := coordtest.Acquire(b, mutex(b.T, other, "/lock"))
 		failed := make(chan error, 10)
 		for range cap(failed) {
-			go func() {
-				_, err := m.Acquire(b.Context())
-				failed <- err
-			}()
+			go func() { failed <- coordtest.Err(m.Acquire(b.Context())) }()
 		}
 		time.Sleep(time.Second)
 		require.ErrorIs(b, coordtest.Err(m.TryAcquire(b.Context())), coord.ErrBusy)
@@ -314,31 +311,6 @@ func TestALocalQueueFailsForAll(t *testing.T) {
 		}
 		require.ErrorIs(b, coordtest.Err(m.TryAcquire(b.Context())), coord.ErrClosed)
 		require.NoError(b, h.Release(b.Context()))
-	})
-}
-
-func TestALocalQueueInsideOfItsTurn(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(10, time.Minute))
-		require.NoError(b, m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
-			require.ErrorIs(b, coordtest.Err(m.Acquire(ctx)), coord.ErrInvalid, "it would wait for itself")
-			return nil
-		}))
-	})
-}
-
-func TestOptionsOfALocalQueue(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := b.Open()
-		for _, opts := range [][]lock.Option{
-			{lock.LocalQueue(0, time.Second)},
-			{lock.LocalQueue(1, 0)},
-			{lock.Linger(0)},
-		} {
-			_, err := lock.New(c, "/lock", opts...)
-			require.ErrorIs(b, err, coord.ErrInvalid)
-			b.Log(err)
-		}
 	})
 }
 
@@ -459,13 +431,7 @@ func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
 		}
 		unheard := throttle(zkembed.OpGetData, 0)
 		slow := throttle(zkembed.OpGetChildren2, 1)
-		tried := coordtest.Go(func() *coord.Hold {
-			h, err := m.TryAcquire(b.Context())
-			if err != nil {
-				b.Error(err)
-			}
-			return h
-		})
+		tried := coordtest.Begin(b.Context(), m.TryAcquire)
 		<-slow.Struck()
 		before := cycle(b, m.Acquire)
 		time.Sleep(time.Millisecond) // until it is known to be alone
@@ -473,7 +439,7 @@ func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
 		require.NoError(b, inspect.Break(b.Context(), other, before.Node()))
 		<-slow.Struck()
 		require.Empty(b, tried)
-		h := <-tried
+		h := coordtest.Had(b, tried)
 		require.Greater(b, h.Token(), before.Token())
 		unheard.Remove()
 		require.NoError(b, h.Release(b.Context()))

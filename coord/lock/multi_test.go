@@ -57,19 +57,6 @@ func awaitNodes(t *testing.T, w *zktest.World, want []int, paths ...string) {
 	zktest.Eventually(t, coordtest.Soon, func() bool { return slices.Equal(want, nodes(w, paths...)) }, "%v nodes in %v", want, paths)
 }
 
-// acquireAll acquires in the background.
-func acquireAll(ctx context.Context, m *lock.Multi) <-chan result {
-	return coordtest.Go(func() result {
-		g, err := m.Acquire(ctx)
-		return result{g, err}
-	})
-}
-
-type result struct {
-	group *recipe.Group
-	err   error
-}
-
 func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
@@ -138,10 +125,10 @@ func TestAMultiLockThatCannotHaveAllHoldsNone(t *testing.T) {
 		require.Equal(t, []int{0, 0, 1}, nodes(w, "a", "b", "c"))
 
 		ctx, cancel := context.WithCancel(coordtest.Limited(t))
-		done := acquireAll(ctx, three(t, w, c))
+		done := coordtest.Begin(ctx, three(t, w, c).Acquire)
 		awaitNodes(t, w, []int{1, 1, 2}, "a", "b", "c")
 		cancel()
-		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, done, "the acquire ends").err, context.Canceled)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, done, "the acquire ends").Err, context.Canceled)
 		awaitNodes(t, w, []int{0, 0, 1}, "a", "b", "c")
 		require.NoError(t, h.Release(coordtest.Limited(t)))
 	})
@@ -153,11 +140,11 @@ func TestAMultiLockReturnsAtTheEndOfItsContextAlsoWhenNoServerAnswers(t *testing
 		arrive := make(chan struct{})
 		held := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: w.Path("b"), Do: proxy.Hold(arrive)})
 		ctx, cancel := context.WithCancel(coordtest.Limited(t))
-		done := acquireAll(ctx, three(t, w, c))
+		done := coordtest.Begin(ctx, three(t, w, c).Acquire)
 		zktest.Receive(t, coordtest.Soon, held.First(), "the second lock's create is sent")
 		require.Equal(t, []int{1, 0, 0}, nodes(w, "a", "b", "c"))
 		cancel()
-		err := zktest.Receive(t, coordtest.Soon, done, "the acquire ends while no server answers").err
+		err := zktest.Receive(t, coordtest.Soon, done, "the acquire ends while no server answers").Err
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, []int{1, 0, 0}, nodes(w, "a", "b", "c"), "the servers have not heard of it yet")
 		close(arrive)
@@ -173,10 +160,10 @@ func TestTheDeadlineOfAMultiLockIsForAllItsLocksTogether(t *testing.T) {
 		b, err := mutex(t, other, "/b").Acquire(t.Context())
 		require.NoError(t, err)
 		begun := time.Now()
-		done := acquireAll(coordtest.Within(t, 10*time.Second), multi(t, mutex(t, c, "/b"), mutex(t, c, "/a")))
+		done := coordtest.Begin(coordtest.Within(t, 10*time.Second), multi(t, mutex(t, c, "/b"), mutex(t, c, "/a")).Acquire)
 		time.Sleep(6 * time.Second)
 		require.NoError(t, a.Release(t.Context()))
-		require.ErrorIs(t, (<-done).err, context.DeadlineExceeded)
+		require.ErrorIs(t, (<-done).Err, context.DeadlineExceeded)
 		require.Equal(t, 10*time.Second, time.Since(begun))
 		require.NoError(t, b.Release(t.Context()))
 	})
@@ -192,7 +179,7 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
 				c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
 				h := coordtest.Acquire(t, mutex(t, other, w.Path("b")))
-				done := acquireAll(coordtest.Limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))))
+				done := coordtest.Begin(coordtest.Limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))).Acquire)
 				awaitNodes(t, w, []int{1, 2}, "a", "b")
 				names, _, err := w.Admin().Children(w.Path("a"))
 				require.NoError(t, err)
@@ -203,10 +190,9 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 					return len(again) == 1 && again[0] != names[0]
 				}, "the first lock is acquired again")
 				require.NoError(t, h.Release(coordtest.Limited(t)))
-				got := zktest.Receive(t, coordtest.Soon, done, "all locks")
-				require.NoError(t, got.err)
-				require.NoError(t, got.group.Err())
-				require.NoError(t, got.group.Release(coordtest.Limited(t)))
+				all := coordtest.Had(t, done)
+				require.NoError(t, all.Err())
+				require.NoError(t, all.Release(coordtest.Limited(t)))
 			})
 		})
 	}
@@ -337,16 +323,9 @@ func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 		m := mutex(t, c, w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
-		last := coordtest.Go(func() *coord.Hold {
-			h, err := m.Acquire(context.Background())
-			if err != nil {
-				t.Error(err)
-			}
-			return h
-		})
+		last := coordtest.Begin(t.Context(), m.Acquire)
 		require.NoError(t, h.Release(t.Context()))
-		next := zktest.Receive(t, 10*time.Second, last, "the next waiter is stuck")
-		require.NoError(t, next.Release(t.Context()))
+		require.NoError(t, coordtest.Had(t, last).Release(t.Context()))
 	})
 }
 
@@ -377,7 +356,7 @@ func TestADoInsideADoOfTheSameLockIsRefusedInsteadOfADeadlock(t *testing.T) {
 }
 
 func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
-	w := embedded(t)
+	w := zktest.NewEmbedded(t)
 	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
 	outer := coordtest.Acquire(t, m)
@@ -414,20 +393,6 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-func TestDoReportsThatTheLockWasLostMeanwhile(t *testing.T) {
-	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
-	m := mutex(t, c, w.Path("lock"))
-	err := m.Do(t.Context(), func(ctx context.Context, h *coord.Hold) error {
-		w.ExpireSession(h.Session())
-		<-ctx.Done()
-		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
-		return nil // as if nothing had happened
-	})
-	require.ErrorIs(t, err, coord.ErrLost)
-	require.ErrorIs(t, err, coord.ErrSessionExpired)
-}
-
 func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("first"))
@@ -435,11 +400,7 @@ func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 		h := coordtest.Acquire(t, mutex(t, a, w.Path("lock")))
 		m := mutex(t, b, w.Path("lock"))
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
-			_, _ = m.Acquire(ctx)
-		}()
+		waiting := coordtest.Begin(ctx, m.Acquire)
 		var line []inspect.Contender
 		zktest.Eventually(t, sessionTimeout, func() bool {
 			var err error
@@ -447,7 +408,7 @@ func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 			return err == nil && len(line) == 2
 		}, "the second does not queue")
 		cancel()
-		<-gone
+		require.ErrorIs(t, (<-waiting).Err, context.Canceled)
 		require.True(t, line[0].Holds)
 		require.False(t, line[1].Holds)
 		require.Equal(t, h.Node(), line[0].Node)
@@ -476,10 +437,12 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 
 func TestNewRefusesWhatCannotBeRight(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(lock.New(nil, "/lock")), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", nil)), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.Delay(0))), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.MaxHold(0, time.Second))), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.MaxHold(time.Second, -1))), coord.ErrInvalid)
+	for _, opt := range []lock.Option{
+		nil, lock.Delay(0), lock.MaxHold(0, time.Second), lock.MaxHold(time.Second, -1),
+		lock.LocalQueue(0, time.Second), lock.LocalQueue(1, 0), lock.Linger(0),
+	} {
+		require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", opt)), coord.ErrInvalid)
+	}
 }
 
 func TestMain(m *testing.M) { zktest.Main(m) }

@@ -15,7 +15,7 @@ var locks = []mutant{
 		"NewMulti", `return strings.Compare(a.Path(), b.Path())`, `return 0 * strings.Compare(a.Path(), b.Path())`),
 	off("multi-lock: all or none", in(lock, "TestAMultiLockThatCannotHaveAll"),
 		"Multi.all", `return nil, lost, release(ctx, holds, err)`, `return nil, lost, err`),
-	off("multi-lock: a lock that is lost ends the wait for the others", in(lock, "TestAMultiLockThatWaitsAcquiresAgain"),
+	off("multi-lock: a lock that is lost ends the wait for the others", in(lock, "TestAMultiLockThatLosesALock"),
 		"Multi.all", `waiting = h.Context(recipe.Patient(waiting))`, `waiting = recipe.Patient(waiting)`),
 	off("local queue: one turn at a time", in(lock, "TestALocalQueue"),
 		"local.take", `q.taking, q.taken = true, q.taken+1`, `q.taken++`),
