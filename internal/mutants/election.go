@@ -11,7 +11,7 @@ var election = []mutant{
 		"Term.Proclaim", `case inspect.IsRevocation(before):`, `case false:`),
 	off("election: a term whose window is over is not returned", in(elect, "TestATermWhoseWindowEnds"),
 		"Election.stand", `if lost := h.Err(); lost != nil {`, `if lost := h.Err(); false && lost != nil {`),
-	off("election: what a lost leader says does not end Run", in(elect, "TestRunCampaignsAgain"),
+	off("election: what a lost leader says does not end Run", in(elect, "TestRunWaitsForItsFunction"),
 		"serve", `if lost {`, `if lost && false {`),
 	off("election: nothing is written into a candidate's node", in(elect, "TestNothingIsWrittenInto").or(coord, "TestOnlyALeaderHasANotice"),
 		"Notice", `return node[:strings.LastIndex(node, marker)+len(marker)]`, `return node + marker[:0]`),
