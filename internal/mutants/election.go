@@ -53,7 +53,7 @@ var election = []mutant{
 	off("handler: a term that cannot be trusted is over", in(elect, "TestALeaderThatIsCutOffIsNot"),
 		"Handler", `t != nil && t.Err() == nil`, `t != nil`),
 	off("priority: the highest leads next", in(elect, "TestTheCandidateOfTheHighest"),
-		"Election.mayLead", `return other > *e.rank`, `return other != other`),
+		"Election.outranked", `priority > *e.rank`, `priority != priority`),
 	off("priority: it is no part of the data", in(elect, "TestTheCandidateOfTheHighest"),
 		"Split", `	own, _, _ = bytes.Cut(data, []byte(noteLine))`, `	own = data`),
 	off("transfer: those before the named one step behind it", in(elect, "TestALeaderNamesTheNext"),
