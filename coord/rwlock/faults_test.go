@@ -47,50 +47,6 @@ func TestAWaiterThatLosesItsNodeOrItsSessionJoinsAgain(t *testing.T) {
 	}
 }
 
-func TestAHoldOfAnExpiredSessionIsLostAndTheNextHolds(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		l := s.lock()
-		h := coordtest.Acquire(s.T, side(l))
-		next := s.joins(s.lock().WriteSide())
-		s.w.ExpireSession(h.Session())
-		zktest.Receive(s, coordtest.Soon, h.Done(), "the loss")
-		require.ErrorIs(s, h.Err(), coord.ErrLost)
-		got := coordtest.Had(s.T, next)
-		require.Greater(s, got.Token(), h.Token())
-		require.NoError(s, h.Release(coordtest.Limited(s.T)))
-		release(s.T, got)
-		release(s.T, coordtest.Acquire(s.T, side(l))) // the lock is usable again
-	})
-}
-
-func TestAWaiterThatIsCutOffAsItsTurnComesLooksAgain(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := coordtest.Acquire(s.T, s.lock().WriteSide())
-		c := coordtest.Open(s.T, s.w.ProxyConnectString())
-		waiter := s.joins(side(rw(s.T, c, s.path)))
-		s.watch(s.line(), 0, 1)
-		cut := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.path, Do: proxy.CutOnReply})
-		release(s.T, h)
-		release(s.T, coordtest.Had(s.T, waiter))
-		require.Equal(s, 1, cut.Fired())
-	})
-}
-
-func TestAClaimWhoseReplyIsLostIsMadeOnce(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		release(s.T, coordtest.Acquire(s.T, s.lock().WriteSide())) // makes the directory
-		c := coordtest.Open(s.T, s.w.ProxyConnectString())
-		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpCreate}, Path: s.path, Do: proxy.CutOnReply})
-		h := coordtest.Acquire(s.T, side(rw(s.T, c, s.path)))
-		require.Equal(s, 1, lost.Fired())
-		require.Len(s, s.line(), 1)
-		gone := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.path, Do: proxy.CutOnReply})
-		release(s.T, h)
-		require.Equal(s, 1, gone.Fired())
-		require.Empty(s, s.line())
-	})
-}
-
 // TestAnAcquireEndsWithItsContextAtEveryPoint holds one request after the other
 // on its way, with no answer from a server, and lets the context end there.
 func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
@@ -132,24 +88,22 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 }
 
 func TestAContenderThatCannotBeHonouredIsRefused(t *testing.T) {
-	for name, node := range map[string]string{
+	coordtest.Cases(t, map[string]string{
 		"the other dialect": "0123456789abcdef0123456789abcdef__rlock__0000000000",
 		"another recipe":    "_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000",
-	} {
-		t.Run(name, func(t *testing.T) {
-			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-				l := s.lock()
-				release(s.T, coordtest.Acquire(s.T, l.ReadSide())) // makes the directory
-				require.NoError(s, coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
-				_, err := side(l).Acquire(coordtest.Limited(s.T))
-				require.ErrorIs(s, err, coord.ErrForeign)
-				require.ErrorContains(s, err, node)
-				require.ErrorIs(s, coordtest.Err(side(l).TryAcquire(coordtest.Limited(s.T))), coord.ErrForeign)
-				require.Equal(s, []string{node}, s.line())
-				require.NoError(s, s.w.Admin().Delete(s.path+"/"+node, -1))
-			})
+	}, func(t *testing.T, node string) {
+		sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
+			l := s.lock()
+			release(s.T, coordtest.Acquire(s.T, l.ReadSide())) // makes the directory
+			require.NoError(s, coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
+			_, err := side(l).Acquire(coordtest.Limited(s.T))
+			require.ErrorIs(s, err, coord.ErrForeign)
+			require.ErrorContains(s, err, node)
+			require.ErrorIs(s, coordtest.Err(side(l).TryAcquire(coordtest.Limited(s.T))), coord.ErrForeign)
+			require.Equal(s, []string{node}, s.line())
+			require.NoError(s, s.w.Admin().Delete(s.path+"/"+node, -1))
 		})
-	}
+	})
 }
 
 func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
@@ -164,8 +118,7 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		for i, want := range []string{"__lock__", "__rlock__", "__lock__", "__rlock__"} {
 			require.Regexp(s, "^[0-9a-f]{32}"+want+"000000000"+string(rune('0'+i))+"$", line[i])
 		}
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		r := s.downgraded(h)
 		require.Regexp(s, "/[0-9a-f]{32}__rlock__0000000000$", r.Node())
 		also := coordtest.Had(s.T, reader)
 		s.watch(s.line(), 1, 2, 3)
@@ -345,8 +298,7 @@ func TestADowngradeIsOneRequest(t *testing.T) {
 	h := coordtest.Acquire(t, c.WriteSide())
 	c.watches(1)
 	c.since()
-	r, err := h.Downgrade(coordtest.Limited(t))
-	require.NoError(t, err)
+	r := s.downgraded(h)
 	made := c.since()
 	require.Equal(t, 1, made[zkembed.OpMulti], "%v", made)
 	require.LessOrEqual(t, made.Total(), 2, "the read of the own node may have come already: %v", made)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -54,3 +55,21 @@ func Spent(server *zkembed.Server, c *coord.Client, f func()) zkembed.Counts {
 	f()
 	return server.SessionCounts(c.SessionID()).Since(before)
 }
+
+// Cases runs f as a subtest for each of the cases.
+func Cases[C any](t *testing.T, cases map[string]C, f func(t *testing.T, c C)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { f(t, c) })
+	}
+}
+
+// InBubbles runs f in a bubble for each of the cases.
+func InBubbles[C any](t *testing.T, cases map[string]C, f func(b Bubble, c C)) {
+	t.Helper()
+	Cases(t, cases, func(t *testing.T, c C) { InBubble(t, func(b Bubble) { f(b, c) }) })
+}
+
+// Lost are the ways in which a request gets lost with the connection: its reply
+// alone, or the request itself.
+var Lost = map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut}
