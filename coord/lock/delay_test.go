@@ -55,40 +55,36 @@ var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 }
 
 func TestAfterAnUncleanEndTheNextWaitsForTheDelay(t *testing.T) {
-	for name, end := range unclean {
-		for _, early := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				coordtest.InBubble(t, func(b coordtest.Bubble) {
-					m, other := delayed(b), delayed(b)
-					h := coordtest.Acquire(b, m)
-					var waiting <-chan coordtest.Outcome[*coord.Hold]
-					if early {
-						waiting = coordtest.Begin(b.Context(), other.Acquire)
-						time.Sleep(time.Second)
-					}
-					end(b, m, h)
-					<-h.Done()
-					ended := time.Now()
-					if !early {
-						time.Sleep(2 * T)
-						ended = time.Now()
-						waiting = coordtest.Begin(b.Context(), other.Acquire)
-					}
-					next := coordtest.Had(b, waiting)
-					require.GreaterOrEqual(b, time.Since(ended)+2*T, delay)
-					require.Less(b, time.Since(ended), delay+2*T)
-					if !early {
-						require.GreaterOrEqual(b, time.Since(ended), delay)
-					}
-					require.NoError(b, next.Err())
-					require.NoError(b, next.Release(b.Context()))
-					released := time.Now()
-					again := coordtest.Acquire(b, other)
-					require.Less(b, time.Since(released), time.Second, "a delay after a release")
-					require.NoError(b, again.Release(b.Context()))
-				})
-			})
-		}
+	for _, early := range []bool{true, false} {
+		coordtest.InBubbles(t, unclean, func(b coordtest.Bubble, end func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold)) {
+			m, other := delayed(b), delayed(b)
+			h := coordtest.Acquire(b, m)
+			var waiting <-chan coordtest.Outcome[*coord.Hold]
+			if early {
+				waiting = coordtest.Begin(b.Context(), other.Acquire)
+				time.Sleep(time.Second)
+			}
+			end(b, m, h)
+			<-h.Done()
+			ended := time.Now()
+			if !early {
+				time.Sleep(2 * T)
+				ended = time.Now()
+				waiting = coordtest.Begin(b.Context(), other.Acquire)
+			}
+			next := coordtest.Had(b, waiting)
+			require.GreaterOrEqual(b, time.Since(ended)+2*T, delay)
+			require.Less(b, time.Since(ended), delay+2*T)
+			if !early {
+				require.GreaterOrEqual(b, time.Since(ended), delay)
+			}
+			require.NoError(b, next.Err())
+			require.NoError(b, next.Release(b.Context()))
+			released := time.Now()
+			again := coordtest.Acquire(b, other)
+			require.Less(b, time.Since(released), time.Second, "a delay after a release")
+			require.NoError(b, again.Release(b.Context()))
+		})
 	}
 }
 
@@ -128,7 +124,7 @@ func TestAfterAReleaseThereIsNoDelay(t *testing.T) {
 // Those who wait through the delay die, give up, or only try, and together wait
 // for it once.
 func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
-	for name, attempt := range map[string]func(b coordtest.Bubble){
+	coordtest.InBubbles(t, map[string]func(b coordtest.Bubble){
 		"it dies": func(b coordtest.Bubble) {
 			c := b.Open()
 			failed := coordtest.Go(func() error {
@@ -161,25 +157,21 @@ func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
 			require.ErrorIs(b, coordtest.Err(delayed(b).Acquire(b.Within(delay/8))), context.DeadlineExceeded)
 			require.Equal(b, 2, lost.Fired())
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				h := coordtest.Acquire(b, delayed(b))
-				require.NoError(b, b.Server.ExpireSession(h.Session()))
-				<-h.Done()
-				begun := time.Now()
-				for range 3 {
-					attempt(b)
-				}
-				h, err := delayed(b).Acquire(b.Context())
-				require.NoError(b, err)
-				require.InDelta(b, delay, time.Since(begun), float64(10*time.Second))
-				require.GreaterOrEqual(b, time.Since(begun), delay)
-				require.NoError(b, h.Release(b.Context()))
-				require.NoError(b, coordtest.Acquire(b, delayed(b)).Release(b.Context()))
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, attempt func(b coordtest.Bubble)) {
+		h := coordtest.Acquire(b, delayed(b))
+		require.NoError(b, b.Server.ExpireSession(h.Session()))
+		<-h.Done()
+		begun := time.Now()
+		for range 3 {
+			attempt(b)
+		}
+		h, err := delayed(b).Acquire(b.Context())
+		require.NoError(b, err)
+		require.InDelta(b, delay, time.Since(begun), float64(10*time.Second))
+		require.GreaterOrEqual(b, time.Since(begun), delay)
+		require.NoError(b, h.Release(b.Context()))
+		require.NoError(b, coordtest.Acquire(b, delayed(b)).Release(b.Context()))
+	})
 }
 
 func TestALostReplyOfAGrantIsNoUncleanEnd(t *testing.T) {

@@ -164,7 +164,7 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 
 // The turn shares the hold's fate, and the others join the line again.
 func TestALocalQueueThatLosesItsNode(t *testing.T) {
-	for name, lose := range map[string]func(b coordtest.Bubble, c *coord.Client, h *coord.Hold){
+	coordtest.InBubbles(t, map[string]func(b coordtest.Bubble, c *coord.Client, h *coord.Hold){
 		"deleted": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
 			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 		},
@@ -177,28 +177,24 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 		"expired": func(b coordtest.Bubble, c *coord.Client, _ *coord.Hold) {
 			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				c := b.Open()
-				m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Linger(time.Minute))
-				h := coordtest.Acquire(b, m)
-				granted := turns(b, m, "", 3, 0)
-				lose(b, c, h)
-				<-h.Done()
-				require.ErrorIs(b, h.Err(), coord.ErrLost)
-				time.Sleep(time.Minute)
-				require.Len(b, granted, 3, "some are not in the line again")
-				for i := range 3 {
-					require.Equal(b, fmt.Sprint(i), <-granted)
-				}
-				next := coordtest.Acquire(b, m)
-				require.Greater(b, next.Token(), h.Token())
-				require.NoError(b, next.Release(b.Context()))
-				require.NoError(b, h.Release(b.Context()))
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, lose func(b coordtest.Bubble, c *coord.Client, h *coord.Hold)) {
+		c := b.Open()
+		m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Linger(time.Minute))
+		h := coordtest.Acquire(b, m)
+		granted := turns(b, m, "", 3, 0)
+		lose(b, c, h)
+		<-h.Done()
+		require.ErrorIs(b, h.Err(), coord.ErrLost)
+		time.Sleep(time.Minute)
+		require.Len(b, granted, 3, "some are not in the line again")
+		for i := range 3 {
+			require.Equal(b, fmt.Sprint(i), <-granted)
+		}
+		next := coordtest.Acquire(b, m)
+		require.Greater(b, next.Token(), h.Token())
+		require.NoError(b, next.Release(b.Context()))
+		require.NoError(b, h.Release(b.Context()))
+	})
 }
 
 // No turn is granted from memory when the window is over, though nothing has
@@ -250,7 +246,7 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 		path := "/lock/0123456789abcdef0123456789abcdef__lock__0000000007"
 		require.NoError(b, b.Open().Create(b.Context(), path, nil))
 	}
-	for name, disturb := range map[string]func(b coordtest.Bubble, h *coord.Hold){
+	coordtest.InBubbles(t, map[string]func(b coordtest.Bubble, h *coord.Hold){
 		"another waits": func(b coordtest.Bubble, _ *coord.Hold) {
 			cycle(b, mutex(b.T, b.Open(), "/lock").Acquire)
 		},
@@ -258,22 +254,18 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 		"asked for": func(b coordtest.Bubble, h *coord.Hold) {
 			require.NoError(b, inspect.Revoke(b.Context(), b.Open(), h.Node()))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
-				h := cycle(b, m.Acquire)
-				time.Sleep(time.Second)
-				begun := time.Now()
-				disturb(b, h)
-				time.Sleep(10 * time.Millisecond)
-				_, there, err := b.Open().Exists(b.Context(), h.Node())
-				require.NoError(b, err)
-				require.False(b, there)
-				require.Less(b, time.Since(begun), time.Second)
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, disturb func(b coordtest.Bubble, h *coord.Hold)) {
+		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
+		h := cycle(b, m.Acquire)
+		time.Sleep(time.Second)
+		begun := time.Now()
+		disturb(b, h)
+		time.Sleep(10 * time.Millisecond)
+		_, there, err := b.Open().Exists(b.Context(), h.Node())
+		require.NoError(b, err)
+		require.False(b, there)
+		require.Less(b, time.Since(begun), time.Second)
+	})
 }
 
 // After a newcomer arrives, the current turn goes on, and the queue gets no

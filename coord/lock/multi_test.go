@@ -198,24 +198,6 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 	}
 }
 
-func TestAMultiLockEndsWhenItLosesOneOfItsLocks(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		g := coordtest.Acquire(t, three(t, w, c))
-		ctx := g.Context(coordtest.Limited(t))
-		lost := g.Holds()[1]
-		require.NoError(t, w.Admin().Delete(lost.Node(), -1))
-		zktest.Receive(t, coordtest.Soon, g.Done(), "the end of the whole")
-		require.ErrorIs(t, g.Err(), coord.ErrLost)
-		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted)
-		zktest.Receive(t, coordtest.Soon, ctx.Done(), "the end of its context")
-		require.ErrorIs(t, context.Cause(ctx), coord.ErrNodeDeleted)
-		require.NoError(t, g.Holds()[0].Err(), "the others are held until released")
-		require.NoError(t, g.Release(coordtest.Limited(t)))
-		require.ErrorIs(t, g.Err(), coord.ErrLost, "the release does not hide the loss")
-	})
-}
-
 func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ProxyConnectString())
@@ -267,24 +249,6 @@ func TestAMultiLockThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 		require.ErrorContains(t, err, message)
 		require.Nil(t, m)
 	}
-}
-
-func TestTheContextOfAMultiLockCarriesItsHolds(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		again := mutex(t, c, w.Path("a"), lock.Reentrant())
-		failed := errors.New("the work failed")
-		err := multi(t, again, mutex(t, c, w.Path("b"))).Do(coordtest.Limited(t), func(ctx context.Context, g *recipe.Group) error {
-			h, err := again.Acquire(ctx)
-			require.NoError(t, err)
-			require.Equal(t, g.Holds()[0].Node(), h.Node())
-			require.NoError(t, h.Release(ctx))
-			require.NoError(t, g.Err())
-			return failed
-		})
-		require.ErrorIs(t, err, failed)
-		require.Equal(t, []int{0, 0}, nodes(w, "a", "b"))
-	})
 }
 
 func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {

@@ -75,7 +75,7 @@ func TestF55ATurnLastsUntilTheLastHandleMadeInsideOfItIsReleased(t *testing.T) {
 			return which(l).Acquire(turn.Context(b.Context()))
 		}
 	}
-	for name, inside := range map[string]nested{
+	coordtest.InBubbles(t, map[string]nested{
 		"Nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
 			return turn.Nest(nil)
 		},
@@ -94,25 +94,21 @@ func TestF55ATurnLastsUntilTheLastHandleMadeInsideOfItIsReleased(t *testing.T) {
 			defer h.Abandon()
 			return again(b, c, h)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				c := b.Open()
-				turn, next := inTurn(b, c)
-				h, err := inside(b, c, turn)
-				require.NoError(b, err)
-				require.Equal(b, turn.Node(), h.Node())
-				require.NoError(b, turn.Release(b.Context()))
-				time.Sleep(time.Minute)
-				require.NoError(b, h.Err())
-				require.Empty(b, next, "two hold")
-				require.NoError(b, h.Release(b.Context()))
-				synctest.Wait()
-				require.Len(b, next, 1)
-				require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, inside nested) {
+		c := b.Open()
+		turn, next := inTurn(b, c)
+		h, err := inside(b, c, turn)
+		require.NoError(b, err)
+		require.Equal(b, turn.Node(), h.Node())
+		require.NoError(b, turn.Release(b.Context()))
+		time.Sleep(time.Minute)
+		require.NoError(b, h.Err())
+		require.Empty(b, next, "two hold")
+		require.NoError(b, h.Release(b.Context()))
+		synctest.Wait()
+		require.Len(b, next, 1)
+		require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
+	})
 }
 
 func TestAnAcquireInsideOfATurnThatWouldWaitForItIsRefused(t *testing.T) {
@@ -271,44 +267,41 @@ func TestF56ACallThatHasWaitedIsNotRefusedWhenItsLocalQueueJoinsAgain(t *testing
 
 func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
 	local := lock.LocalQueue(2, time.Hour)
-	for name, met := range map[string]struct {
+	type meeting struct {
 		held, foreign, lost string
 		opts                []lock.Option // of the second
 		others              bool          // ask for the second at the same time
-	}{
+	}
+	coordtest.InBubbles(t, map[string]meeting{
 		"by a lock that it asks for later":      {held: "/a", foreign: "/b"},
 		"when it begins again":                  {held: "/b", foreign: "/a", lost: "/a/"},
 		"by a local queue":                      {held: "/a", foreign: "/b", opts: []lock.Option{local}},
 		"by a local queue that refuses another": {held: "/a", foreign: "/b", opts: []lock.Option{local}, others: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				c := b.Open()
-				h := coordtest.Acquire(b, mutex(b.T, b.Open(), met.held))
-				second := mutex(b.T, c, "/b", met.opts...)
-				done := coordtest.Begin(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), second).Acquire)
-				time.Sleep(time.Second)
-				own := b.Server.Nodes()
-				remove := b.Foreign(met.foreign)
-				for _, n := range own {
-					if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
-						require.NoError(b, inspect.Break(b.Context(), b.Open(), n.Path))
-					}
-				}
-				if met.others {
-					b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
-					go func() {
-						_, err := second.Acquire(b.Within(time.Hour))
-						assert.ErrorIs(b, err, coord.ErrForeign)
-					}()
-					synctest.Wait()
-				}
-				require.NoError(b, h.Release(b.Context()))
-				time.Sleep(time.Minute)
-				require.Empty(b, done)
-				remove()
-				require.NoError(b, coordtest.Had(b, done).Release(b.Context()))
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, met meeting) {
+		c := b.Open()
+		h := coordtest.Acquire(b, mutex(b.T, b.Open(), met.held))
+		second := mutex(b.T, c, "/b", met.opts...)
+		done := coordtest.Begin(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), second).Acquire)
+		time.Sleep(time.Second)
+		own := b.Server.Nodes()
+		remove := b.Foreign(met.foreign)
+		for _, n := range own {
+			if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
+				require.NoError(b, inspect.Break(b.Context(), b.Open(), n.Path))
+			}
+		}
+		if met.others {
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
+			go func() {
+				_, err := second.Acquire(b.Within(time.Hour))
+				assert.ErrorIs(b, err, coord.ErrForeign)
+			}()
+			synctest.Wait()
+		}
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(time.Minute)
+		require.Empty(b, done)
+		remove()
+		require.NoError(b, coordtest.Had(b, done).Release(b.Context()))
+	})
 }
