@@ -56,8 +56,7 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 	require.LessOrEqual(s, counts[zkembed.OpGetData], 2*cycles)
 
 	counts = s.spent(c, func() {
-		group, err := sem.AcquireN(coordtest.Limited(s), 5)
-		require.NoError(s, err)
+		group := s.hold(sem, 5)
 		s.release(group)
 		s.nodes(s.Queue.Dir, 0)
 	})
@@ -66,8 +65,7 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 	require.Equal(s, 2, counts[zkembed.OpGetChildren2])
 	require.LessOrEqual(s, counts.Total(), 14+6)
 
-	group, err := s.client(5).AcquireN(coordtest.Limited(s), 5)
-	require.NoError(s, err)
+	group := s.hold(s.client(5), 5)
 	counts = s.spent(c, func() {
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
 	})
@@ -107,8 +105,7 @@ func TestAnAcquireWaitsForTwoCreatesAndForNoDelete(t *testing.T) {
 
 func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 	s := counted(t, coord.Curator)
-	held, err := s.of(s.quiet(), 3).AcquireN(coordtest.Limited(s), 3)
-	require.NoError(s, err)
+	held := s.hold(s.of(s.quiet(), 3), 3)
 	var clients []*coord.Client
 	var waits []<-chan grant
 	for i := range 6 {
@@ -137,42 +134,39 @@ func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 }
 
 func TestAWaiterWhoseNodesAreDeletedQueuesAgain(t *testing.T) {
-	for which, contender := range map[string]int{"lease": 1, "place in the queue": 2} {
-		t.Run(which, func(t *testing.T) {
-			each(t, func(s scene) {
-				sem := s.client(1)
-				held := coordtest.Acquire(s, sem)
-				first := s.wait(s.Context(), s.client(1), 1, 1)
-				second := s.wait(s.Context(), s.client(1), 1, 2)
-				line, err := sem.Contenders(coordtest.Limited(s))
+	coordtest.Cases(t, map[string]int{"lease": 1, "place in the queue": 2}, func(t *testing.T, contender int) {
+		each(t, func(s scene) {
+			sem := s.client(1)
+			held := coordtest.Acquire(s, sem)
+			first := s.wait(s.Context(), s.client(1), 1, 1)
+			second := s.wait(s.Context(), s.client(1), 1, 2)
+			line, err := sem.Contenders(coordtest.Limited(s))
+			require.NoError(s, err)
+			node := line[contender].Node
+			require.NoError(s, s.w.Admin().Delete(node, -1))
+			zktest.Eventually(s, coordtest.Soon, func() bool {
+				exists, _, err := s.w.Admin().Exists(node)
 				require.NoError(s, err)
-				node := line[contender].Node
-				require.NoError(s, s.w.Admin().Delete(node, -1))
-				zktest.Eventually(s, coordtest.Soon, func() bool {
-					exists, _, err := s.w.Admin().Exists(node)
-					require.NoError(s, err)
-					queue, _, err := s.w.Admin().Children(s.Queue.Dir)
-					require.NoError(s, err)
-					leases, _, err := s.w.Admin().Children(s.Leases.Dir)
-					require.NoError(s, err)
-					return !exists && len(queue) == 2 && len(leases) == 2
-				}, "both queue again, and one waits for a lease")
-				require.Empty(s, first)
-				require.Empty(s, second)
-				s.release(held)
-				s.release(coordtest.Had(s, second))
-				s.release(coordtest.Had(s, first))
-				s.nodes(s.Leases.Dir, 0)
-			})
+				queue, _, err := s.w.Admin().Children(s.Queue.Dir)
+				require.NoError(s, err)
+				leases, _, err := s.w.Admin().Children(s.Leases.Dir)
+				require.NoError(s, err)
+				return !exists && len(queue) == 2 && len(leases) == 2
+			}, "both queue again, and one waits for a lease")
+			require.Empty(s, first)
+			require.Empty(s, second)
+			s.release(held)
+			s.release(coordtest.Had(s, second))
+			s.release(coordtest.Had(s, first))
+			s.nodes(s.Leases.Dir, 0)
 		})
-	}
+	})
 }
 
 func TestTheLeasesOfADeadSessionAreFree(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
-		held, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 3)
-		require.NoError(s, err)
+		held := s.hold(s.of(c, 3), 3)
 		waits := s.wait(s.Context(), s.client(3), 2, 1)
 		s.w.ExpireSession(c.SessionID())
 		other := coordtest.Had(s, waits)
@@ -239,31 +233,28 @@ func TestAWaiterThatWasCutOffAtItsTurnIsServed(t *testing.T) {
 }
 
 func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			each(t, func(s scene) {
-				p := s.w.Proxy()
-				sem := s.of(s.open(p.Addr()), 2)
-				s.release(coordtest.Acquire(s, sem))
-				for _, ops := range [][]int32{append(proxy.Creates, proxy.OpMulti), proxy.Lists} {
-					for _, dir := range []string{s.Queue.Dir, s.Leases.Dir} {
-						lost := p.Inject(proxy.Fault{On: ops, Path: dir, Do: action})
-						group, err := sem.AcquireN(coordtest.Limited(s), 2)
-						require.NoError(s, err)
-						require.Equal(s, 1, lost.Fired(), "%v in %s", ops, dir)
-						s.nodes(s.Leases.Dir, 2)
-						s.nodes(s.Queue.Dir, 0)
-						s.release(group)
-					}
+	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+		each(t, func(s scene) {
+			p := s.w.Proxy()
+			sem := s.of(s.open(p.Addr()), 2)
+			s.release(coordtest.Acquire(s, sem))
+			for _, ops := range [][]int32{append(proxy.Creates, proxy.OpMulti), proxy.Lists} {
+				for _, dir := range []string{s.Queue.Dir, s.Leases.Dir} {
+					lost := p.Inject(proxy.Fault{On: ops, Path: dir, Do: action})
+					group := s.hold(sem, 2)
+					require.Equal(s, 1, lost.Fired(), "%v in %s", ops, dir)
+					s.nodes(s.Leases.Dir, 2)
+					s.nodes(s.Queue.Dir, 0)
+					s.release(group)
 				}
-				h := coordtest.Acquire(s, sem)
-				lost := p.Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.Leases.Dir, Do: action})
-				s.release(h)
-				require.Equal(s, 1, lost.Fired())
-				s.nodes(s.Leases.Dir, 0)
-			})
+			}
+			h := coordtest.Acquire(s, sem)
+			lost := p.Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.Leases.Dir, Do: action})
+			s.release(h)
+			require.Equal(s, 1, lost.Fired())
+			s.nodes(s.Leases.Dir, 0)
 		})
-	}
+	})
 }
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {

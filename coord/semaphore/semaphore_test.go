@@ -68,6 +68,12 @@ func (s scene) client(limit int) *semaphore.Semaphore {
 	return s.of(s.open(s.w.ConnectString()), limit)
 }
 
+// hold acquires n leases, which are free.
+func (s scene) hold(sem *semaphore.Semaphore, n int) *recipe.Group {
+	s.Helper()
+	return coordtest.Had(s, acquireN(coordtest.Limited(s), sem, n))
+}
+
 type releaser interface{ Release(context.Context) error }
 
 func (s scene) release(holds ...releaser) {
@@ -211,8 +217,7 @@ func TestAnAcquireOfManyIsNotOvertakenByAcquiresOfFew(t *testing.T) {
 func TestAllLeasesOfAGroupAreOneHold(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(5)
-		group, err := sem.AcquireN(coordtest.Limited(s), 5)
-		require.NoError(s, err)
+		group := s.hold(sem, 5)
 		require.NoError(s, group.Err())
 		ctx := group.Context(s.Context())
 		lost := group.Holds()[2]
@@ -329,8 +334,7 @@ func TestAnAcquireThatIsGivenUpLeavesNothingBehind(t *testing.T) {
 func TestALeaseCanBeAskedFor(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
-		group, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		group := s.hold(s.of(c, 3), 2)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
 		zktest.Receive(s, coordtest.Soon, group.Revoked(), "the request")
 		require.NoError(s, group.Err())
@@ -347,8 +351,7 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 	each(t, func(s scene) {
 		want, path := layouts[s.dialect], s.w.Path("semaphore")
 		sem := s.client(2)
-		held, err := sem.AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		for dir, shape := range map[string]string{path + want.queue: want.place, path + want.leases: want.lease} {
 			names, _, err := s.w.Admin().Children(dir)
@@ -372,8 +375,7 @@ func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 		none, err := sem.Contenders(coordtest.Limited(s))
 		require.NoError(s, err)
 		require.Empty(s, none)
-		held, err := sem.AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		all, err := sem.Contenders(coordtest.Limited(s))
 		require.NoError(s, err)

@@ -204,15 +204,14 @@ func TestALoweredLimitTakesNothingBack(t *testing.T) {
 func TestAWaiterThatDisagreesWithAChangedLimitGetsAnError(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(2)
-		held, err := sem.AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		held := s.hold(sem, 2)
 		first := s.wait(s.Context(), sem, 1, 1)
 		second := s.wait(s.Context(), s.client(2), 1, 2)
 		tooMany := s.wait(s.Context(), s.client(semaphore.Stored), 2, 3)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
 		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the news").Err, semaphore.ErrLimit)
 		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the news").Err, semaphore.ErrLimit)
-		err = zktest.Receive(s, coordtest.Soon, tooMany, "the news").Err
+		err := zktest.Receive(s, coordtest.Soon, tooMany, "the news").Err
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "2 leases at once, of a semaphore of 1")
 		require.NoError(s, held.Err(), "a holder is not affected")
@@ -244,23 +243,21 @@ func TestDataThatAreNoLimitAreReportedAndCanBeReplaced(t *testing.T) {
 }
 
 func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			each(t, func(s scene) {
-				p := s.w.Proxy()
-				sem := s.of(s.open(p.Addr()), 2)
-				lost := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
-				s.release(coordtest.Acquire(s, sem)) // stores its own
-				require.Equal(s, 1, lost.Fired())
-				lost = p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
-				require.NoError(s, sem.SetLimit(coordtest.Limited(s), 4))
-				require.Equal(s, 1, lost.Fired())
-				limit, err := sem.Limit(coordtest.Limited(s))
-				require.NoError(s, err)
-				require.Equal(s, 4, limit)
-			})
+	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+		each(t, func(s scene) {
+			p := s.w.Proxy()
+			sem := s.of(s.open(p.Addr()), 2)
+			lost := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
+			s.release(coordtest.Acquire(s, sem)) // stores its own
+			require.Equal(s, 1, lost.Fired())
+			lost = p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
+			require.NoError(s, sem.SetLimit(coordtest.Limited(s), 4))
+			require.Equal(s, 1, lost.Fired())
+			limit, err := sem.Limit(coordtest.Limited(s))
+			require.NoError(s, err)
+			require.Equal(s, 4, limit)
 		})
-	}
+	})
 }
 
 // One lease was granted while the limit was 1. The other was made then, and
