@@ -85,28 +85,26 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 }
 
 func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				path, p := w.Path("barrier"), w.Proxy()
-				b := at(t, coordtest.Open(t, p.Addr()), path)
-				require.NoError(t, b.Set(coordtest.Limited(t))) // makes the parent
-				require.NoError(t, b.Remove(coordtest.Limited(t)))
-				lost := p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Set(coordtest.Limited(t)))
-				require.Equal(t, 1, lost.Fired())
-				exists, _, err := w.Admin().Exists(path)
-				require.NoError(t, err)
-				require.True(t, exists)
-				lost = p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Remove(coordtest.Limited(t)))
-				require.Equal(t, 1, lost.Fired())
-				lost = p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Wait(coordtest.Limited(t)))
-				require.Equal(t, 1, lost.Fired())
-			})
+	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+		zktest.Each(t, func(t *testing.T, w *zktest.World) {
+			path, p := w.Path("barrier"), w.Proxy()
+			b := at(t, coordtest.Open(t, p.Addr()), path)
+			require.NoError(t, b.Set(coordtest.Limited(t))) // makes the parent
+			require.NoError(t, b.Remove(coordtest.Limited(t)))
+			lost := p.Inject(proxy.Fault{Path: path, Do: action})
+			require.NoError(t, b.Set(coordtest.Limited(t)))
+			require.Equal(t, 1, lost.Fired())
+			exists, _, err := w.Admin().Exists(path)
+			require.NoError(t, err)
+			require.True(t, exists)
+			lost = p.Inject(proxy.Fault{Path: path, Do: action})
+			require.NoError(t, b.Remove(coordtest.Limited(t)))
+			require.Equal(t, 1, lost.Fired())
+			lost = p.Inject(proxy.Fault{Path: path, Do: action})
+			require.NoError(t, b.Wait(coordtest.Limited(t)))
+			require.Equal(t, 1, lost.Fired())
 		})
-	}
+	})
 }
 
 func TestAThrottledRequestIsRepeated(t *testing.T) {

@@ -363,32 +363,32 @@ func TestAProclamationThatComesTooLateIsCalledThat(t *testing.T) {
 // A request is written over what was read, and in the place of what is too much
 // to stand behind it.
 func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
-	for name, last := range map[string]string{"an address": "10.0.0.7:80", "too much": strings.Repeat("x", 1<<16+1)} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, admin := b.Open(), b.Open()
-				e := b.at(c)
-				term, err := e.Campaign(b.Context(), []byte("old"))
-				require.NoError(t, err)
-				late := b.Server.Inject(zkembed.Match{
-					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
-				}, zkembed.Delay(time.Second))
-				asked := coordtest.Go(func() error { return inspect.Revoke(b.Context(), admin, term.Node()) })
-				time.Sleep(T / 1000)
-				require.NoError(t, term.Proclaim(b.Context(), []byte(last)))
-				require.NoError(t, <-asked)
-				require.Equal(t, 1, late.Fired())
-				<-term.Revoked()
-				leader := leaderOf(b, e)
-				require.True(t, leader.Revoked)
-				if len(last) > 1<<16 {
-					last = ""
-				}
-				require.Equal(t, last, string(leader.Data))
-				require.NoError(t, term.Resign(b.Context()))
-			})
+	coordtest.Cases(t, map[string]string{
+		"an address": "10.0.0.7:80", "too much": strings.Repeat("x", 1<<16+1),
+	}, func(t *testing.T, last string) {
+		inBubble(t, func(b bubble) {
+			c, admin := b.Open(), b.Open()
+			e := b.at(c)
+			term, err := e.Campaign(b.Context(), []byte("old"))
+			require.NoError(t, err)
+			late := b.Server.Inject(zkembed.Match{
+				Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
+			}, zkembed.Delay(time.Second))
+			asked := coordtest.Go(func() error { return inspect.Revoke(b.Context(), admin, term.Node()) })
+			time.Sleep(T / 1000)
+			require.NoError(t, term.Proclaim(b.Context(), []byte(last)))
+			require.NoError(t, <-asked)
+			require.Equal(t, 1, late.Fired())
+			<-term.Revoked()
+			leader := leaderOf(b, e)
+			require.True(t, leader.Revoked)
+			if len(last) > 1<<16 {
+				last = ""
+			}
+			require.Equal(t, last, string(leader.Data))
+			require.NoError(t, term.Resign(b.Context()))
 		})
-	}
+	})
 }
 
 // notices are requests that make a leader's notice.

@@ -190,28 +190,6 @@ func TestACandidateWhoseSessionDiedWhileItWaitedIsNotElected(t *testing.T) {
 	})
 }
 
-func TestACandidateWhoseNodeIsDeletedStandsAgain(t *testing.T) {
-	each(t, func(s scene) {
-		e := s.candidate()
-		leader := elected(s, e, "leader")
-		second := s.stand(s.Context(), s.candidate(), "second", 2)
-		third := s.stand(s.Context(), s.candidate(), "third", 3)
-		line, err := e.Candidates(coordtest.Limited(s))
-		require.NoError(s, err)
-		require.NoError(s, s.w.Admin().Delete(line[1].Node, -1))
-		zktest.Eventually(s, coordtest.Soon, func() bool {
-			line, err = e.Candidates(coordtest.Limited(s))
-			require.NoError(s, err)
-			return len(line) == 3
-		}, "three in line again")
-		require.NoError(s, leader.Resign(coordtest.Limited(s)))
-		next := coordtest.Had(s, third)
-		require.Empty(s, second)
-		require.NoError(s, next.Resign(coordtest.Limited(s)))
-		require.NoError(s, coordtest.Had(s, second).Resign(coordtest.Limited(s)))
-	})
-}
-
 func TestALeaderWhoseNodeOrSessionIsGoneLeadsNoMoreAndProclaimsNothing(t *testing.T) {
 	for cause, lose := range map[error]func(s scene, term *election.Term){
 		coord.ErrNodeDeleted:    func(s scene, term *election.Term) { require.NoError(s, s.w.Admin().Delete(term.Node(), -1)) },
@@ -284,20 +262,18 @@ func TestARequestToStepDownSurvivesAProclamation(t *testing.T) {
 }
 
 func TestALostProclamationIsRepeated(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			each(t, func(s scene) {
-				e := s.behind()
-				term := elected(s, e, "old")
-				lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Do: action})
-				require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte("new")))
-				require.Equal(s, 1, lost.Fired())
-				require.NoError(s, term.Err())
-				require.Equal(s, "new", string(leaderOf(s, e).Data))
-				require.NoError(s, term.Resign(coordtest.Limited(s)))
-			})
+	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+		each(t, func(s scene) {
+			e := s.behind()
+			term := elected(s, e, "old")
+			lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Do: action})
+			require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte("new")))
+			require.Equal(s, 1, lost.Fired())
+			require.NoError(s, term.Err())
+			require.Equal(s, "new", string(leaderOf(s, e).Data))
+			require.NoError(s, term.Resign(coordtest.Limited(s)))
 		})
-	}
+	})
 }
 
 func TestProclamationsOfOneTermFollowOneAnother(t *testing.T) {
