@@ -145,8 +145,11 @@ func TestACandidateThatGivesUpLeavesTheLine(t *testing.T) {
 		ctx, cancel := context.WithCancel(s.Context())
 		second := s.stand(ctx, e, "second", 2)
 		third := s.stand(s.Context(), s.candidate(), "third", 3)
+		fourth := run(ctx, e, "fourth")
+		s.lined(4)
 		cancel()
 		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the end of the campaign").Err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, fourth.done, "the end of Run"), context.Canceled)
 		s.lined(2)
 		require.Empty(s, third)
 		require.NoError(s, leader.Resign(coordtest.Limited(s)))
@@ -245,27 +248,12 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 
 const T, electionPath = coordtest.T, "/election"
 
-// bubble is a test in virtual time, with what the tests of this package ask for
-// there.
-type bubble struct{ coordtest.Bubble }
-
-func inBubble(t *testing.T, f func(b bubble)) {
-	t.Helper()
-	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
-}
-
-func (b bubble) at(c *coord.Client) *election.Election {
-	b.Helper()
-	return at(b, c, electionPath)
-}
-
 // The leader looks at the request when it hears of it, and that look is
 // throttled: it comes after the proclamation, unless that waits for it.
 func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		term, err := b.at(c).Campaign(b.Context(), []byte("leader"))
-		require.NoError(t, err)
+		term := elected(b, at(b, c, electionPath), "leader")
 		time.Sleep(time.Second) // until the own watch is set
 		look := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
@@ -285,12 +273,12 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 }
 
 func TestRunEndsSoonAfterItsContextAlsoWhenTheServerHangs(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		var begun time.Time
-		err := b.at(c).Run(ctx, nil, func(_ context.Context, term *election.Term) error {
+		err := at(b, c, electionPath).Run(ctx, nil, func(_ context.Context, term *election.Term) error {
 			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{term.Session()}, NewConns: zkembed.HangDial})
 			b.Cleanup(cut.Heal)
 			begun = time.Now()
@@ -303,9 +291,9 @@ func TestRunEndsSoonAfterItsContextAlsoWhenTheServerHangs(t *testing.T) {
 }
 
 func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open(coord.WithIdentity("somebody"))
-		first, second := b.at(b.Open()), b.at(c)
+		first, second := at(b, b.Open(), electionPath), at(b, c, electionPath)
 		term, err := first.TryCampaign(b.Context(), []byte("first"))
 		require.NoError(b, err)
 		require.Equal(b, "first", string(leaderOf(b, second).Data))
@@ -322,11 +310,11 @@ func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
 }
 
 func TestF56RunIsNotRefusedWhenItCampaignsAgain(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		enough := errors.New("enough")
 		led := make(chan *election.Term, 2)
 		ended := coordtest.Go(func() error {
-			return b.at(b.Open()).Run(b.Context(), nil, func(ctx context.Context, term *election.Term) error {
+			return at(b, b.Open(), electionPath).Run(b.Context(), nil, func(ctx context.Context, term *election.Term) error {
 				if led <- term; cap(led) == len(led) {
 					return enough
 				}

@@ -136,8 +136,7 @@ func TestASickCandidateLeavesTheLine(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		var a, other ailing
 		e := checked(b, other.check)
-		first, err := e.Campaign(b.Context(), nil)
-		require.NoError(b, err)
+		first := elected(b, e, "leader")
 		begun, _, done := leads(b, ctx, checked(b, a.check))
 		time.Sleep(time.Minute)
 		a.sick.Store(true)
@@ -278,8 +277,7 @@ func TestALeaderThatIsCutOffIsNotReady(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		var a ailing
 		e := checked(b, a.check)
-		term, err := e.Campaign(b.Context(), nil)
-		require.NoError(b, err)
+		term := elected(b, e, "leader")
 		h := election.Handler(e)
 		for _, target := range []string{"/healthz", "/readyz", "/leader"} {
 			status, _ := probe(b, h, target)

@@ -300,7 +300,7 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 }
 
 // owned counts the nodes of a session.
-func (b bubble) owned(session int64) (n int) {
+func owned(b coordtest.Bubble, session int64) (n int) {
 	for _, node := range b.Server.Nodes() {
 		if node.Stat.EphemeralOwner == session {
 			n++
@@ -326,11 +326,10 @@ func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
 }
 
 func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		e := b.at(c)
-		term, err := e.Campaign(b.Context(), []byte("old"))
-		require.NoError(t, err)
+		e := at(b, c, electionPath)
+		term := elected(b, e, "old")
 		shown := func(all []inspect.Contender, err error) inspect.Contender {
 			require.NoError(t, err)
 			require.Len(t, all, 1)
@@ -350,11 +349,10 @@ func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
 }
 
 func TestAProclamationThatComesTooLateIsCalledThat(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		term, err := b.at(b.Open()).Campaign(b.Context(), nil)
-		require.NoError(t, err)
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		term := elected(b, at(b, b.Open(), electionPath), "leader")
 		require.NoError(t, term.Resign(b.Context()))
-		err = term.Proclaim(b.Context(), []byte("news"))
+		err := term.Proclaim(b.Context(), []byte("news"))
 		require.ErrorIs(t, err, coord.ErrReleased)
 		require.EqualError(t, err, "proclaim "+term.Node()+": hold released")
 	})
@@ -366,11 +364,10 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 	coordtest.Cases(t, map[string]string{
 		"an address": "10.0.0.7:80", "too much": strings.Repeat("x", 1<<16+1),
 	}, func(t *testing.T, last string) {
-		inBubble(t, func(b bubble) {
+		coordtest.InBubble(t, func(b coordtest.Bubble) {
 			c, admin := b.Open(), b.Open()
-			e := b.at(c)
-			term, err := e.Campaign(b.Context(), []byte("old"))
-			require.NoError(t, err)
+			e := at(b, c, electionPath)
+			term := elected(b, e, "old")
 			late := b.Server.Inject(zkembed.Match{
 				Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
 			}, zkembed.Delay(time.Second))
@@ -392,53 +389,50 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 }
 
 // notices are requests that make a leader's notice.
-func (b bubble) notices() zkembed.Match {
-	return zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Func: func(r zkembed.Request) bool {
-		return slices.ContainsFunc(r.Paths, func(p string) bool { return strings.HasSuffix(p, "-latch-") })
-	}, Times: 1}
-}
+var notices = zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Func: func(r zkembed.Request) bool {
+	return slices.ContainsFunc(r.Paths, func(p string) bool { return strings.HasSuffix(p, "-latch-") })
+}, Times: 1}
 
 func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, admin := b.Open(), b.Open()
-		late := b.Server.Inject(b.notices(), zkembed.Delay(T/10))
-		campaign := coordtest.Begin(b.Context(), func(ctx context.Context) (*election.Term, error) { return b.at(c).Campaign(ctx, nil) })
+		late := b.Server.Inject(notices, zkembed.Delay(T/10))
+		campaign := coordtest.Begin(b.Context(), func(ctx context.Context) (*election.Term, error) { return at(b, c, electionPath).Campaign(ctx, nil) })
 		time.Sleep(T / 20)
-		first := leaderOf(b, b.at(admin))
+		first := leaderOf(b, at(b, admin, electionPath))
 		require.NoError(t, inspect.Break(b.Context(), admin, first.Node))
 		term := coordtest.Had(b, campaign)
 		require.Equal(t, 1, late.Fired())
 		require.Greater(t, term.Token(), first.Token)
 		require.NoError(t, term.Err())
-		require.Equal(t, 2, b.owned(c.SessionID()))
+		require.Equal(t, 2, owned(b, c.SessionID()))
 		require.NoError(t, term.Resign(b.Context()))
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, owned(b, c.SessionID()))
 	})
 }
 
 func TestANoticeWhoseReplyIsLostIsFoundAgainAndGoesWithTheTerm(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, admin := b.Open(), b.Open()
-		lost := b.Server.Inject(b.notices(), zkembed.LoseReply())
-		term, err := b.at(c).Campaign(b.Context(), nil)
-		require.NoError(t, err)
+		lost := b.Server.Inject(notices, zkembed.LoseReply())
+		term := elected(b, at(b, c, electionPath), "leader")
 		require.Equal(t, 1, lost.Fired())
-		require.Equal(t, 2, b.owned(c.SessionID()))
+		require.Equal(t, 2, owned(b, c.SessionID()))
 		require.NoError(t, admin.Delete(b.Context(), term.Node(), -1))
 		<-term.Done()
 		time.Sleep(T)
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, owned(b, c.SessionID()))
 	})
 }
 
 func TestACampaignThatEndsBeforeItHasANoticeLeavesNothing(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		b.Server.Inject(b.notices(), zkembed.Delay(T/10))
+		b.Server.Inject(notices, zkembed.Delay(T/10))
 		ctx := b.Within(T / 20)
-		require.ErrorIs(t, coordtest.Err(b.at(c).Campaign(ctx, nil)), ctx.Err())
+		require.ErrorIs(t, coordtest.Err(at(b, c, electionPath).Campaign(ctx, nil)), ctx.Err())
 		time.Sleep(T)
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, owned(b, c.SessionID()))
 	})
 }
 

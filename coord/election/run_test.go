@@ -106,20 +106,6 @@ func TestRunEndsWithItsContextWhenItsFunctionHasReturned(t *testing.T) {
 	})
 }
 
-func TestRunEndsWithItsContextWhileItWaits(t *testing.T) {
-	each(t, func(s scene) {
-		e := s.candidate()
-		term := elected(s, e, "leader")
-		ctx, cancel := context.WithCancel(s.Context())
-		a := run(ctx, e, "a")
-		s.lined(2)
-		cancel()
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, a.done, "the end of Run"), context.Canceled)
-		s.lined(1)
-		require.NoError(s, term.Resign(coordtest.Limited(s)))
-	})
-}
-
 func TestRunEndsWhenItsClientIsClosed(t *testing.T) {
 	s := onEmbedded(t)
 	c := coordtest.Open(s, s.w.ConnectString())
@@ -156,9 +142,9 @@ func TestAFunctionThatMayResignItsTermItself(t *testing.T) {
 
 // A candidate that cannot lead must not keep the others from it.
 func TestTermsThatEndAtOnceFollowOneAnotherMoreAndMoreSlowly(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		n := 0
-		err := b.at(b.Open()).Run(b.Within(10*time.Minute), nil, func(context.Context, *election.Term) error { n++; return nil })
+		err := at(b, b.Open(), electionPath).Run(b.Within(10*time.Minute), nil, func(context.Context, *election.Term) error { n++; return nil })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		longest := T / 2
 		require.Less(t, n, int(10*time.Minute/(longest/2))+20)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -83,14 +84,7 @@ func TestAHandOffThatComesSoonIsSixRequests(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				const rounds = 5
 				turn := func(m *lock.Mutex) {
-					h, err := m.Acquire(b.Context())
-					if err == nil {
-						time.Sleep(held)
-						err = h.Release(b.Context())
-					}
-					if err != nil {
-						b.Error(err)
-					}
+					assert.NoError(b, m.Do(b.Context(), func(context.Context, *coord.Hold) error { time.Sleep(held); return nil }))
 				}
 				var all []*lock.Mutex
 				var working sync.WaitGroup
@@ -218,9 +212,7 @@ func contender(b *testing.B, w *zktest.World, opts ...lock.Option) (cycle func()
 		if err == nil {
 			err = h.Release(b.Context())
 		}
-		if err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, err)
 	}
 	cycle()
 	return cycle
@@ -290,11 +282,7 @@ func handOvers(t *testing.T, n int, lockOf func(*coord.Client) contested) (first
 		goOn := make(chan bool)
 		for range n + 1 {
 			do := lockOf(b.Open(coord.WithSessionTimeout(long)))
-			done.Go(func() {
-				if err := do(b.Context(), func() { <-goOn }); err != nil {
-					b.Error(err)
-				}
-			})
+			done.Go(func() { assert.NoError(b, do(b.Context(), func() { <-goOn })) })
 			synctest.Wait()
 		}
 		time.Sleep(time.Second) // until the background work is done

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -22,14 +23,11 @@ func turns(b coordtest.Bubble, m *lock.Mutex, name string, n int, d time.Duratio
 	granted := make(chan string, n)
 	for i := range n {
 		go func() {
-			err := m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
+			assert.NoError(b, m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
 				granted <- fmt.Sprint(name, i)
 				time.Sleep(d)
 				return ctx.Err()
-			})
-			if err != nil {
-				b.Error(err)
-			}
+			}))
 		}()
 		time.Sleep(time.Microsecond)
 	}
@@ -97,16 +95,13 @@ func TestALocalQueueGivesWayToOthers(t *testing.T) {
 					m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(tt.turns, tt.most))
 					for range 100 {
 						done.Go(func() {
-							err := m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
+							assert.NoError(b, m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
 								require.True(b, all.TryLock(), "two hold")
 								order = append(order, name)
 								time.Sleep(10 * time.Millisecond)
 								all.Unlock()
 								return ctx.Err()
-							})
-							if err != nil {
-								b.Error(err)
-							}
+							}))
 						})
 					}
 				}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -20,6 +23,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func multi(t *testing.T, locks ...lock.Acquirer) *lock.Multi {
@@ -97,13 +101,10 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 					for range 10 {
 						err := m.Do(coordtest.Limited(t), func(context.Context, *recipe.Group) error {
 							defer inside.Add(-1)
-							if n := inside.Add(1); n != 1 {
-								t.Errorf("%d hold all the locks", n)
-							}
+							assert.EqualValues(t, 1, inside.Add(1), "so many hold all the locks")
 							return nil
 						})
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 					}
@@ -251,6 +252,110 @@ func TestAMultiLockThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// breakAll breaks the claims below a path.
+func breakAll(b coordtest.Bubble, path string) {
+	b.Helper()
+	admin := b.Open()
+	for _, n := range b.Server.Nodes() {
+		if strings.HasPrefix(n.Path, path+"/") {
+			require.NoError(b, inspect.Break(b.Context(), admin, n.Path))
+		}
+	}
+}
+
+// Not as cancelled: the caller's context lives.
+func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		// A reply that is late would keep the news of the loss, which come
+		// behind it.
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		tried := coordtest.Go(func() error {
+			return coordtest.Err(multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context()))
+		})
+		time.Sleep(time.Second)
+		breakAll(b, "/a")
+		err := <-tried
+		require.NotZero(b, slow.Fired())
+		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		require.NotErrorIs(b, err, context.Canceled)
+	})
+}
+
+// breaking is a lock whose acquire takes the one acquired before it away, and
+// ends the caller's context, before it succeeds.
+type breaking struct {
+	*lock.Mutex
+	breakIt func()
+	end     context.CancelFunc
+}
+
+func (l breaking) Acquire(ctx context.Context) (*coord.Hold, error) {
+	h, err := l.Mutex.Acquire(ctx)
+	l.breakIt()
+	<-ctx.Done() // with the hold before
+	l.end()
+	return h, err
+}
+
+func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		held := coordtest.Acquire(b, mutex(b.T, c, "/b"))
+		_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(b.Within(time.Second))
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.Equal(b, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), err)
+		require.NoError(b, held.Release(b.Context()))
+
+		ctx, cancel := context.WithCancel(b.Context())
+		breakIt := func() { breakAll(b, "/a") }
+		_, err = multi(b.T, mutex(b.T, c, "/a"), breaking{mutex(b.T, c, "/b"), breakIt, cancel}).Acquire(ctx)
+		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, err, coord.ErrLost)
+	})
+}
+
+func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
+	local := lock.LocalQueue(2, time.Hour)
+	type meeting struct {
+		held, foreign, lost string
+		opts                []lock.Option // of the second
+		others              bool          // ask for the second at the same time
+	}
+	coordtest.InBubbles(t, map[string]meeting{
+		"by a lock that it asks for later":      {held: "/a", foreign: "/b"},
+		"when it begins again":                  {held: "/b", foreign: "/a", lost: "/a/"},
+		"by a local queue":                      {held: "/a", foreign: "/b", opts: []lock.Option{local}},
+		"by a local queue that refuses another": {held: "/a", foreign: "/b", opts: []lock.Option{local}, others: true},
+	}, func(b coordtest.Bubble, met meeting) {
+		c := b.Open()
+		h := coordtest.Acquire(b, mutex(b.T, b.Open(), met.held))
+		second := mutex(b.T, c, "/b", met.opts...)
+		done := coordtest.Begin(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), second).Acquire)
+		time.Sleep(time.Second)
+		own := b.Server.Nodes()
+		remove := b.Foreign(met.foreign)
+		for _, n := range own {
+			if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
+				require.NoError(b, inspect.Break(b.Context(), b.Open(), n.Path))
+			}
+		}
+		if met.others {
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
+			go func() {
+				_, err := second.Acquire(b.Within(time.Hour))
+				assert.ErrorIs(b, err, coord.ErrForeign)
+			}()
+			synctest.Wait()
+		}
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(time.Minute)
+		require.Empty(b, done)
+		remove()
+		require.NoError(b, coordtest.Had(b, done).Release(b.Context()))
+	})
+}
+
 func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
@@ -259,15 +364,7 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 		order := make(chan int, 10)
 		for i := range cap(order) {
 			go func() {
-				h, err := m.Acquire(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				order <- i
-				if err := h.Release(context.Background()); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, m.Do(context.Background(), func(context.Context, *coord.Hold) error { order <- i; return nil }))
 			}()
 			zktest.Eventually(t, sessionTimeout, func() bool {
 				line, err := m.Contenders(context.Background())
@@ -430,22 +527,18 @@ func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 				wg.Go(func() {
 					for range 10 {
 						h, err := m.Acquire(t.Context())
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 						// Unsynchronised on purpose: the race detector judges,
 						// too.
 						inside++
 						rounds++
-						if inside != 1 || h.Token() <= last {
-							t.Errorf("%d inside, token %d after %d", inside, h.Token(), last)
-						}
+						assert.Equal(t, 1, inside)
+						assert.Greater(t, h.Token(), last)
 						last = h.Token()
 						inside--
-						if err := h.Release(t.Context()); err != nil {
-							t.Error(err)
-						}
+						assert.NoError(t, h.Release(t.Context()))
 					}
 				})
 			}

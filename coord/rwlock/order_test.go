@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -20,25 +21,17 @@ import (
 
 // tally counts the holders, and notices concurrent holders that exclude each
 // other.
-type tally struct{ readers, writers, shared atomic.Int64 }
+type tally struct{ readers, writers atomic.Int64 }
 
 func (in *tally) read(t *testing.T) (leave func()) {
-	if in.readers.Add(1) > 1 {
-		in.shared.Add(1)
-	}
-	if n := in.writers.Load(); n != 0 {
-		t.Errorf("a reader meets %d writers", n)
-	}
+	in.readers.Add(1)
+	assert.Zero(t, in.writers.Load(), "a reader meets so many writers")
 	return func() { in.readers.Add(-1) }
 }
 
 func (in *tally) write(t *testing.T) (leave func()) {
-	if n := in.writers.Add(1); n != 1 {
-		t.Errorf("%d writers", n)
-	}
-	if n := in.readers.Load(); n != 0 {
-		t.Errorf("a writer meets %d readers", n)
-	}
+	assert.EqualValues(t, 1, in.writers.Add(1), "so many writers")
+	assert.Zero(t, in.readers.Load(), "a writer meets so many readers")
 	return func() { in.writers.Add(-1) }
 }
 
@@ -49,9 +42,7 @@ func TestReadersShareAndWritersAndMutexesExcludeAllOthers(t *testing.T) {
 		var last atomic.Int64
 		exclusive := func(h *coord.Hold) {
 			defer in.write(t)()
-			if before := last.Swap(h.Token()); h.Token() <= before {
-				t.Errorf("token %d after %d", h.Token(), before)
-			}
+			assert.Greater(t, h.Token(), last.Swap(h.Token()))
 		}
 		for range 3 {
 			c := coordtest.Open(t, w.ConnectString())
@@ -68,14 +59,11 @@ func TestReadersShareAndWritersAndMutexesExcludeAllOthers(t *testing.T) {
 						default:
 							err = l.DoRead(t.Context(), func(_ context.Context, h *coord.Hold) error {
 								defer in.read(t)()
-								if h.Token() != 0 {
-									t.Errorf("a reader with token %d", h.Token())
-								}
+								assert.Zero(t, h.Token())
 								return nil
 							})
 						}
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 					}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -120,7 +121,7 @@ func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
 			for range 3 {
 				wg.Go(func() {
 					for range 8 {
-						err := sem.Do(coordtest.Limited(s), func(ctx context.Context, h *coord.Hold) error {
+						assert.NoError(s, sem.Do(coordtest.Limited(s), func(ctx context.Context, h *coord.Hold) error {
 							now := inside.Add(1)
 							for most.Load() < now && !most.CompareAndSwap(most.Load(), now) {
 							}
@@ -135,10 +136,7 @@ func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
 								}
 							}
 							return nil
-						})
-						if err != nil {
-							s.Error(err)
-						}
+						}))
 					}
 				})
 			}
@@ -289,10 +287,11 @@ func TestEveryChildCountsAsALease(t *testing.T) {
 		c := s.open(s.w.ConnectString())
 		require.NoError(s, c.Create(coordtest.Limited(s), s.Leases.Dir+"/whatever this is", nil))
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
-		granted := s.wait(s.Context(), sem, 1, 1)
+		granted, later := s.wait(s.Context(), sem, 1, 1), s.wait(s.Context(), s.client(2), 1, 2)
 		require.Empty(s, granted)
 		require.NoError(s, c.Delete(coordtest.Limited(s), s.Leases.Dir+"/whatever this is", -1))
 		s.release(coordtest.Had(s, granted), h)
+		s.release(coordtest.Had(s, later))
 	})
 }
 

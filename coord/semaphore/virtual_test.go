@@ -69,17 +69,6 @@ func TestTwoThatWantAllLeasesAtTheSameTimeGetThemOneAfterTheOther(t *testing.T) 
 	})
 }
 
-func TestAChildOfAnUnknownShapeIsALeaseToThoseThatWait(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		held := b.hold(b.semaphore(2), 1)
-		require.NoError(b, b.Open().Create(b.Context(), "/s/leases/whatever this is", nil))
-		waiting := b.wait(b.semaphore(2), 1)
-		require.Empty(b, waiting, "more than the limit")
-		b.delete("/s/leases/whatever this is")
-		b.release(coordtest.Had(b, waiting), held)
-	})
-}
-
 // The servers hear the client and keep its session, but it does not hear them:
 // after T it gives the session up. The lease that it was making is still there,
 // and may count until the servers have ended the session.

@@ -100,7 +100,7 @@ var semaphore = []mutant{
 		"Semaphore.look", `case s.limit != Stored && s.limit != limit:`, `case false:`),
 	off("semaphore: the place in the queue lasts until Kazoo can count the lease", in(sema, "TestAnAcquireThatLosesItsPlace"),
 		"Semaphore.take", `_, err = queue.Txn(ctx)`, ""),
-	off("semaphore: every child counts", in(sema, "TestAChildOfAnUnknownShape"),
+	off("semaphore: every child counts", in(sema, "TestEveryChildCounts"),
 		"Semaphore.room", `return len(names)-younger <= limit, nil`, `return len(line)-younger <= limit, nil`),
 	off("semaphore: the watch on the place in the queue", in(sema, "TestAWaiterWhoseNodes"),
 		"Semaphore.await", `v.Until(queue.Done())`, ""),
