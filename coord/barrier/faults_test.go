@@ -205,8 +205,7 @@ func TestClosedReportsWhetherTheBarrierIsClosed(t *testing.T) {
 			closed bool
 		}{{gate.Remove, false}, {gate.Set, true}, {gate.Set, true}, {gate.Remove, false}} {
 			require.NoError(b, change.make(b.Context()))
-			closed, err := gate.Closed(b.Context())
-			require.NoError(b, err)
+			closed := coordtest.Call(b, gate.Closed)
 			require.Equal(b, change.closed, closed)
 		}
 	})
@@ -238,8 +237,7 @@ func TestANodeThatIsDeletedWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
 		once := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.ReplyError(zkembed.CodeNodeExists))
 		require.NoError(b, gate.Set(b.Context()))
 		require.Equal(b, 2, once.Fired())
-		closed, err := gate.Closed(b.Context())
-		require.NoError(b, err)
+		closed := coordtest.Call(b, gate.Closed)
 		require.True(b, closed)
 	})
 }

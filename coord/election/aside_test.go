@@ -331,8 +331,7 @@ func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
 		for i, name := range []string{"1", "2", "3"} {
 			waits = append(waits, s.stand(s.Context(), es[i+1], name, i+2))
 		}
-		line, err := es[3].Candidates(coordtest.Limited(s))
-		require.NoError(s, err)
+		line := coordtest.Call(s, es[3].Candidates)
 		require.Equal(s, "2", line[2].Owner)
 		require.NoError(s, leader.Transfer(coordtest.Limited(s), line[2].Node))
 		second := coordtest.Had(s, waits[2])

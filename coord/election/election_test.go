@@ -124,8 +124,7 @@ func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 			require.Equal(s, term.Token(), leader.Token)
 			require.Equal(s, term.Session(), leader.Session)
 			require.Equal(s, term.Node(), leader.Node)
-			line, err := watcher.Candidates(coordtest.Limited(s))
-			require.NoError(s, err)
+			line := coordtest.Call(s, watcher.Candidates)
 			require.Len(s, line, len(names)-i)
 			require.Equal(s, term.Node(), line[0].Node)
 			require.True(s, line[0].Holds)
@@ -168,8 +167,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 			e := s.at(coordtest.Open(s, s.w.ConnectString(), coord.WithDialect(dialect)))
 			term := elected(s, e, "the data")
 			second := s.stand(s.Context(), e, "second", 2)
-			names, _, err := s.w.Admin().Children(s.path)
-			require.NoError(s, err)
+			names := coordtest.Children(s, s.w, s.path)
 			for _, name := range names {
 				require.Regexp(s, shape, name)
 			}

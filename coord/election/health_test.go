@@ -52,10 +52,11 @@ func checked(b coordtest.Bubble, check func(context.Context) error) *election.El
 }
 
 // leads runs a candidate, whose terms are told on a channel: each begins with
-// its context, and ends with it.
-func leads(b coordtest.Bubble, ctx context.Context, e *election.Election) (begun, over chan context.Context, done <-chan error) {
+// its context, and ends with it. stop ends the run, and returns its error.
+func leads(b coordtest.Bubble, e *election.Election) (begun, over chan context.Context, stop func() error) {
+	ctx, cancel := context.WithCancel(b.Context())
 	begun, over = make(chan context.Context, 10), make(chan context.Context, 10)
-	done = coordtest.Go(func() error {
+	done := coordtest.Go(func() error {
 		return e.Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
 			begun <- ctx
 			<-ctx.Done()
@@ -63,57 +64,48 @@ func leads(b coordtest.Bubble, ctx context.Context, e *election.Election) (begun
 			return ctx.Err()
 		})
 	})
-	return begun, over, done
+	return begun, over, func() error { cancel(); return <-done }
 }
 
 func TestASickLeaderResignsAndStandsAgainWhenItIsWell(t *testing.T) {
-	for name, ail := range map[string]func(*ailing, bool){
+	coordtest.InBubbles(t, map[string]func(a *ailing, ill bool){
 		"fails": func(a *ailing, ill bool) { a.sick.Store(ill) },
 		"hangs": func(a *ailing, ill bool) { a.hangs.Store(ill) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				ctx, cancel := context.WithCancel(b.Context())
-				var a, other ailing
-				begun, over, done := leads(b, ctx, checked(b, a.check))
-				<-begun
-				next, _, otherDone := leads(b, ctx, checked(b, other.check))
-				time.Sleep(10 * every)
-				require.Empty(b, over, "resigned while it was well")
-				ill := time.Now()
-				ail(&a, true)
-				ended := <-over
-				require.ErrorIs(b, context.Cause(ended), recipe.ErrUnwell)
-				if name == "fails" {
-					require.ErrorIs(b, context.Cause(ended), errDisk)
-					require.LessOrEqual(b, time.Since(ill), failures*every)
-				}
-				require.GreaterOrEqual(b, time.Since(ill), (failures-1)*every)
-				leader := <-next
-				time.Sleep(time.Hour)
-				require.NoError(b, leader.Err())
-				line, err := checked(b, other.check).Candidates(b.Context())
-				require.NoError(b, err)
-				require.Len(b, line, 1, "the sick one stands")
-				ail(&a, false)
-				time.Sleep(time.Minute)
-				line, err = checked(b, other.check).Candidates(b.Context())
-				require.NoError(b, err)
-				require.Len(b, line, 2, "the one that is well again does not stand")
-				require.Empty(b, begun)
-				ail(&other, true)
-				<-begun
-				cancel()
-				require.ErrorIs(b, <-done, context.Canceled)
-				require.ErrorIs(b, <-otherDone, context.Canceled)
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, ail func(a *ailing, ill bool)) {
+		var a, other ailing
+		begun, over, stop := leads(b, checked(b, a.check))
+		<-begun
+		next, _, stopOther := leads(b, checked(b, other.check))
+		time.Sleep(10 * every)
+		require.Empty(b, over, "resigned while it was well")
+		ill := time.Now()
+		ail(&a, true)
+		ended := <-over
+		require.ErrorIs(b, context.Cause(ended), recipe.ErrUnwell)
+		if a.sick.Load() {
+			require.ErrorIs(b, context.Cause(ended), errDisk)
+			require.LessOrEqual(b, time.Since(ill), failures*every)
+		}
+		require.GreaterOrEqual(b, time.Since(ill), (failures-1)*every)
+		leader := <-next
+		time.Sleep(time.Hour)
+		require.NoError(b, leader.Err())
+		line := coordtest.Call(b, checked(b, other.check).Candidates)
+		require.Len(b, line, 1, "the sick one stands")
+		ail(&a, false)
+		time.Sleep(time.Minute)
+		line = coordtest.Call(b, checked(b, other.check).Candidates)
+		require.Len(b, line, 2, "the one that is well again does not stand")
+		require.Empty(b, begun)
+		ail(&other, true)
+		<-begun
+		require.ErrorIs(b, stop(), context.Canceled)
+		require.ErrorIs(b, stopOther(), context.Canceled)
+	})
 }
 
 func TestFewerFailuresInARowEndNoTerm(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		ctx, cancel := context.WithCancel(b.Context())
 		var calls atomic.Int32
 		e := checked(b, func(context.Context) error {
 			if calls.Add(1)%failures == 1 {
@@ -121,34 +113,30 @@ func TestFewerFailuresInARowEndNoTerm(t *testing.T) {
 			}
 			return errDisk
 		})
-		begun, over, done := leads(b, ctx, e)
+		begun, over, stop := leads(b, e)
 		<-begun
 		time.Sleep(time.Hour)
 		require.Empty(b, over)
 		require.Greater(b, calls.Load(), int32(300))
-		cancel()
-		require.ErrorIs(b, <-done, context.Canceled)
+		require.ErrorIs(b, stop(), context.Canceled)
 	})
 }
 
 func TestASickCandidateLeavesTheLine(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		ctx, cancel := context.WithCancel(b.Context())
 		var a, other ailing
 		e := checked(b, other.check)
 		first := elected(b, e, "leader")
-		begun, _, done := leads(b, ctx, checked(b, a.check))
+		begun, _, stop := leads(b, checked(b, a.check))
 		time.Sleep(time.Minute)
 		a.sick.Store(true)
 		time.Sleep(time.Minute)
-		line, err := e.Candidates(b.Context())
-		require.NoError(b, err)
+		line := coordtest.Call(b, e.Candidates)
 		require.Len(b, line, 1)
 		require.NoError(b, first.Resign(b.Context()))
 		time.Sleep(time.Hour)
 		require.Empty(b, begun, "a sick one leads")
-		cancel()
-		err = <-done
+		err := stop()
 		require.ErrorIs(b, err, context.Canceled)
 		require.ErrorIs(b, err, errDisk)
 	})
@@ -167,7 +155,7 @@ func TestASickLeaderResignsAfterItsFunctionHasReturned(t *testing.T) {
 			})
 		})
 		time.Sleep(time.Second)
-		next, _, otherDone := leads(b, ctx, checked(b, other.check))
+		next, _, stop := leads(b, checked(b, other.check))
 		a.sick.Store(true)
 		time.Sleep(time.Hour)
 		require.Empty(b, next, "two lead")
@@ -176,14 +164,13 @@ func TestASickLeaderResignsAfterItsFunctionHasReturned(t *testing.T) {
 		require.Empty(b, done, "Run has ended")
 		cancel()
 		<-done
-		<-otherDone
+		_ = stop()
 	})
 }
 
 // A check that ignores its context is not called again and again beside itself.
 func TestACheckRunsOnceAtATime(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		ctx, cancel := context.WithCancel(b.Context())
 		stuck := make(chan bool)
 		var calls atomic.Int32
 		e := checked(b, func(context.Context) error {
@@ -192,28 +179,23 @@ func TestACheckRunsOnceAtATime(t *testing.T) {
 			}
 			return nil
 		})
-		begun, over, done := leads(b, ctx, e)
+		begun, over, stop := leads(b, e)
 		<-begun
 		<-over
 		time.Sleep(time.Hour)
 		require.EqualValues(b, 2, calls.Load())
 		close(stuck)
 		<-begun
-		cancel()
-		require.ErrorIs(b, <-done, context.Canceled)
+		require.ErrorIs(b, stop(), context.Canceled)
 	})
 }
 
 func TestOptionsOfAnElectionThatCannotBe(t *testing.T) {
-	srv, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, srv.Close()) })
-	c := coordtest.Open(t, srv.ConnectString())
 	well := func(context.Context) error { return nil }
 	for _, opt := range []election.Option{
 		nil, election.WithHealth(0, 1, well), election.WithHealth(time.Second, 0, well), election.WithHealth(time.Second, 1, nil),
 	} {
-		_, err := election.New(c, "/e", opt)
+		_, err := election.New(&coord.Client{}, "/e", opt)
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.ErrorContains(t, err, "/e")
 	}

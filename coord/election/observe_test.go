@@ -275,8 +275,7 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 		require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte("news")))
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, term.Node()))
 		zktest.Receive(s, coordtest.Soon, term.Revoked(), "the request")
-		names, _, err := s.w.Admin().Children(s.path)
-		require.NoError(s, err)
+		names := coordtest.Children(s, s.w, s.path)
 		for _, name := range names {
 			node := path.Join(s.path, name)
 			if node == inspect.Notice(term.Node()) {
@@ -293,8 +292,7 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, term.Node()), "it is gone")
 		require.NoError(s, coordtest.Had(s, waiting).Resign(coordtest.Limited(s)))
-		names, _, err = s.w.Admin().Children(s.path)
-		require.NoError(s, err)
+		names = coordtest.Children(s, s.w, s.path)
 		require.Empty(s, names)
 	})
 }
@@ -315,8 +313,7 @@ func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
 		e := s.at(c)
 		term := elected(s, e, "leader")
 		waiting := s.stand(s.Context(), e, "next", 2)
-		all, err := e.Candidates(coordtest.Limited(s))
-		require.NoError(s, err)
+		all := coordtest.Call(s, e.Candidates)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, all[1].Node))
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
 		next := coordtest.Had(s, waiting)

@@ -100,20 +100,17 @@ func TestAfterAReleaseThereIsNoDelay(t *testing.T) {
 			if i == 3 { // also when somebody has written into the node
 				require.NoError(t, inspect.Revoke(coordtest.Limited(t), ms[0].Client(), h.Node()))
 			}
-			names, _, err := w.Admin().Children(path)
-			require.NoError(t, err)
+			names := coordtest.Children(t, w, path)
 			require.Contains(t, names, "holder")
 			require.NoError(t, h.Release(coordtest.Limited(t)))
 		}
-		names, _, err := w.Admin().Children(path)
-		require.NoError(t, err)
+		names := coordtest.Children(t, w, path)
 		require.Empty(t, names)
 		require.NoError(t, ms[0].Do(coordtest.Limited(t), func(context.Context, *coord.Hold) error { return nil }))
-		h, err := ms[1].TryAcquire(coordtest.Limited(t))
-		require.NoError(t, err)
+		h := coordtest.Call(t, ms[1].TryAcquire)
 		w.ExpireSession(h.Session())
 		zktest.Eventually(t, coordtest.Soon, func() bool {
-			_, err = ms[0].TryAcquire(coordtest.Limited(t))
+			_, err := ms[0].TryAcquire(coordtest.Limited(t))
 			require.ErrorIs(t, err, coord.ErrBusy)
 			return len(err.Error()) > len(coord.ErrBusy.Error())+100 // it names the former holder
 		}, "a try that finds the unclean end")

@@ -68,8 +68,7 @@ func cycle(b coordtest.Bubble, acquire func(context.Context) (*coord.Hold, error
 
 func contenders(b coordtest.Bubble, m *lock.Mutex) []inspect.Contender {
 	b.Helper()
-	line, err := m.Contenders(b.Context())
-	require.NoError(b, err)
+	line := coordtest.Call(b, m.Contenders)
 	return line
 }
 

@@ -22,14 +22,6 @@ func (s scene) behind() *coord.Hold {
 	return coordtest.Acquire(s.T, rw(s.T, coordtest.Open(s.T, s.w.ProxyConnectString()), s.path).WriteSide())
 }
 
-// downgraded returns what becomes of a writer's hold.
-func (s scene) downgraded(h *coord.Hold) *coord.Hold {
-	s.Helper()
-	r, err := h.Downgrade(coordtest.Limited(s))
-	require.NoError(s, err)
-	return r
-}
-
 // exchanges strikes the transaction that downgrades.
 func (s scene) exchanges(do proxy.Action) *proxy.Rule {
 	s.Helper()
@@ -59,7 +51,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		late := s.joins(s.lock().WriteSide())
 		last := s.joins(s.lock().ReadSide())
 		before := s.line()
-		r := s.downgraded(h)
+		r := coordtest.Call(s, h.Downgrade)
 		readers := []*coord.Hold{r, coordtest.Had(s.T, one), coordtest.Had(s.T, two)}
 		after := s.line()
 		require.Equal(s, before[1:], after[1:])
@@ -82,7 +74,7 @@ func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 			next := s.joins(side)
 			before := s.line()
 			s.watch(before, 0, 1)
-			r := s.downgraded(h)
+			r := coordtest.Call(s, h.Downgrade)
 			after := s.line()
 			require.Equal(s, before[1], after[1])
 			s.watch(after, 0, 1) // 0 by itself, too, but not immediately
@@ -107,7 +99,7 @@ func TestManyOfOneClientBehindAWriterThatDowngradesWaitForTheReader(t *testing.T
 			waiters = append(waiters, s.joins(side))
 		}
 		s.watch(s.line(), 0, 1, 2, 3, 4)
-		r := s.downgraded(h)
+		r := coordtest.Call(s, h.Downgrade)
 		s.watch(s.line(), 0, 1, 2, 3, 4)
 		waiting(s.T, waiters...)
 		require.NoError(s, r.Err())
@@ -166,7 +158,7 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 		require.ErrorContains(s, err, "1 other handles")
 		require.NoError(s, h.Err(), "nothing has happened to the hold")
 		release(s.T, inner)
-		r := s.downgraded(h)
+		r := coordtest.Call(s, h.Downgrade)
 		release(s.T, r)
 	})
 }
@@ -177,7 +169,7 @@ func TestADowngradeWhoseRequestOrReplyIsLostIsMadeOnce(t *testing.T) {
 		each(t, func(s scene) {
 			h := s.behind()
 			lost := s.exchanges(action)
-			r := s.downgraded(h)
+			r := coordtest.Call(s, h.Downgrade)
 			require.Equal(s, 1, lost.Fired())
 			s.isReader(r, "0000000000")
 			release(s.T, r)
@@ -303,9 +295,8 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			require.Len(s, s.line(), 1, "no other claim has joined")
 			require.NoError(s, r.Err())
 			release(s.T, r)
-			h, err := l.AcquireWrite(coordtest.Limited(s.T))
-			require.NoError(s, err)
-			r = s.downgraded(h)
+			h := coordtest.Call(s, l.AcquireWrite)
+			r = coordtest.Call(s, h.Downgrade)
 			require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrInvalid, "after a downgrade, too")
 			release(s.T, r)
 		}
@@ -446,7 +437,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		h := coordtest.Acquire(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
-		r := s.downgraded(h)
+		r := coordtest.Call(s, h.Downgrade)
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, asked, "the answer"))
 		select {
 		case <-r.Revoked():

@@ -118,7 +118,7 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		for i, want := range []string{"__lock__", "__rlock__", "__lock__", "__rlock__"} {
 			require.Regexp(s, "^[0-9a-f]{32}"+want+"000000000"+string(rune('0'+i))+"$", line[i])
 		}
-		r := s.downgraded(h)
+		r := coordtest.Call(s, h.Downgrade)
 		require.Regexp(s, "/[0-9a-f]{32}__rlock__0000000000$", r.Node())
 		also := coordtest.Had(s.T, reader)
 		s.watch(s.line(), 1, 2, 3)
@@ -298,7 +298,7 @@ func TestADowngradeIsOneRequest(t *testing.T) {
 	h := coordtest.Acquire(t, c.WriteSide())
 	c.watches(1)
 	c.since()
-	r := s.downgraded(h)
+	r := coordtest.Call(s, h.Downgrade)
 	made := c.since()
 	require.Equal(t, 1, made[zkembed.OpMulti], "%v", made)
 	require.LessOrEqual(t, made.Total(), 2, "the read of the own node may have come already: %v", made)

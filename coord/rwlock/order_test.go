@@ -258,11 +258,9 @@ func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		r, err := l.TryAcquireRead(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		again, err := l.TryAcquireRead(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		_, err = l.TryAcquireWrite(coordtest.Limited(s.T))
+		r := coordtest.Call(s, l.TryAcquireRead)
+		again := coordtest.Call(s, l.TryAcquireRead)
+		_, err := l.TryAcquireWrite(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		require.ErrorContains(s, err, s.path)
 
@@ -273,8 +271,7 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy)
 		release(s.T, writes)
 		require.Empty(s, s.line())
-		writes, err = l.TryAcquireWrite(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		writes = coordtest.Call(s, l.TryAcquireWrite)
 		release(s.T, writes)
 	})
 }
@@ -282,14 +279,12 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		none, err := l.Contenders(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		none := coordtest.Call(s, l.Contenders)
 		require.Empty(s, none)
 
 		one, two := coordtest.Acquire(s.T, l.ReadSide()), coordtest.Acquire(s.T, s.lock().ReadSide())
 		writer, reader := s.joins(s.lock().WriteSide()), s.joins(s.lock().ReadSide())
-		all, err := l.Contenders(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		all := coordtest.Call(s, l.Contenders)
 		require.Len(s, all, 4)
 		for i, want := range []struct {
 			kind  string

@@ -243,8 +243,7 @@ func TestATryFindsItBusyWithoutAWrite(t *testing.T) {
 		require.NoError(s, err)
 		require.Equal(s, before.Cversion, after.Cversion)
 		s.release(held.Holds()[0])
-		one, err := sem.TryAcquire(coordtest.Limited(s))
-		require.NoError(s, err)
+		one := coordtest.Call(s, sem.TryAcquire)
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquireN(coordtest.Limited(s), 2)), coord.ErrBusy)
 		s.release(one, held)
 	})
@@ -353,8 +352,7 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		for dir, shape := range map[string]string{path + want.queue: want.place, path + want.leases: want.lease} {
-			names, _, err := s.w.Admin().Children(dir)
-			require.NoError(s, err)
+			names := coordtest.Children(s, s.w, dir)
 			require.NotEmpty(s, names)
 			for _, name := range names {
 				require.Regexp(s, shape, name)
@@ -371,13 +369,11 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.ConnectString(), coord.WithIdentity("somebody")), 2)
-		none, err := sem.Contenders(coordtest.Limited(s))
-		require.NoError(s, err)
+		none := coordtest.Call(s, sem.Contenders)
 		require.Empty(s, none)
 		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
-		all, err := sem.Contenders(coordtest.Limited(s))
-		require.NoError(s, err)
+		all := coordtest.Call(s, sem.Contenders)
 		require.Len(s, all, 4) // two leases, one more that is waited for, and its place in the queue
 		holding := 0
 		for _, c := range all {

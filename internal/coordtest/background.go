@@ -40,6 +40,22 @@ func Had[V any](t testing.TB, begun <-chan Outcome[V]) V {
 	return got.Value
 }
 
+// Call makes a call that must succeed soon.
+func Call[V any](t testing.TB, call func(context.Context) (V, error)) V {
+	t.Helper()
+	v, err := call(Limited(t))
+	require.NoError(t, err)
+	return v
+}
+
+// Children lists the children of a node.
+func Children(t testing.TB, w *zktest.World, path string) []string {
+	t.Helper()
+	names, _, err := w.Admin().Children(path)
+	require.NoError(t, err)
+	return names
+}
+
 // AwaitChildren returns when a node has n children; a missing one has none.
 func AwaitChildren(t testing.TB, w *zktest.World, path string, n int) {
 	t.Helper()
