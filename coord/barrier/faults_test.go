@@ -237,7 +237,6 @@ func TestANodeThatIsDeletedWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
 		once := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.ReplyError(zkembed.CodeNodeExists))
 		require.NoError(b, gate.Set(b.Context()))
 		require.Equal(b, 2, once.Fired())
-		closed := coordtest.Call(b, gate.Closed)
-		require.True(b, closed)
+		require.True(b, coordtest.Call(b, gate.Closed))
 	})
 }

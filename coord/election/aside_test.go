@@ -59,7 +59,7 @@ func (c *crowd) next(name string) *election.Term {
 	c.Helper()
 	select {
 	case term := <-c.elected:
-		leader := leaderOf(c, c.any())
+		leader := coordtest.Call(c, c.any().Leader)
 		require.Equal(c, name, string(leader.Data))
 		require.Equal(c, term.Node(), leader.Node)
 		return term

@@ -63,13 +63,6 @@ func (s scene) behind() *election.Election {
 	return s.at(coordtest.Open(s, s.w.Proxy().Addr()))
 }
 
-func leaderOf(t testing.TB, e *election.Election) election.Leader {
-	t.Helper()
-	leader, err := e.Leader(coordtest.Limited(t))
-	require.NoError(t, err)
-	return leader
-}
-
 func elected(t testing.TB, e *election.Election, data string) *election.Term {
 	t.Helper()
 	term, err := e.Campaign(coordtest.Limited(t), []byte(data))
@@ -119,11 +112,10 @@ func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 			for _, later := range waits[i+1:] {
 				require.Empty(s, later, "two lead")
 			}
-			leader := leaderOf(s, watcher)
-			require.Equal(s, name, string(leader.Data))
-			require.Equal(s, term.Token(), leader.Token)
-			require.Equal(s, term.Session(), leader.Session)
-			require.Equal(s, term.Node(), leader.Node)
+			leader := coordtest.Call(s, watcher.Leader)
+			require.Equal(s, election.Leader{
+				Data: []byte(name), Node: term.Node(), Session: term.Session(), Since: leader.Since, Token: term.Token(),
+			}, leader)
 			line := coordtest.Call(s, watcher.Candidates)
 			require.Len(s, line, len(names)-i)
 			require.Equal(s, term.Node(), line[0].Node)
@@ -167,8 +159,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 			e := s.at(coordtest.Open(s, s.w.ConnectString(), coord.WithDialect(dialect)))
 			term := elected(s, e, "the data")
 			second := s.stand(s.Context(), e, "second", 2)
-			names := coordtest.Children(s, s.w, s.path)
-			for _, name := range names {
+			for _, name := range coordtest.Children(s, s.w, s.path) {
 				require.Regexp(s, shape, name)
 			}
 			data, _, err := s.w.Admin().Get(term.Node())
@@ -179,8 +170,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 			data, _, err = s.w.Admin().Get(own)
 			require.NoError(s, err)
 			require.Equal(s, "the data", string(data))
-			leader := leaderOf(s, e)
-			require.Equal(s, term.Node(), leader.Node)
+			require.Equal(s, term.Node(), coordtest.Call(s, e.Leader).Node)
 			require.NoError(s, term.Resign(coordtest.Limited(s)))
 			require.NoError(s, coordtest.Had(s, second).Resign(coordtest.Limited(s)))
 		})
@@ -260,23 +250,17 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 		time.Sleep(T / 100) // half of the time until it looks again
 		require.Equal(t, 1, look.Fired())
 		require.NoError(t, term.Proclaim(b.Context(), []byte("news")))
-		time.Sleep(T)
-		select {
-		case <-term.Revoked():
-		default:
-			require.Fail(t, "the request was overwritten")
-		}
+		zktest.Receive(b, T, term.Revoked(), "the request, unless it was overwritten")
 		require.NoError(t, term.Resign(b.Context()))
 	})
 }
 
 func TestRunEndsSoonAfterItsContextAlsoWhenTheServerHangs(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := b.Open()
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		var begun time.Time
-		err := at(b, c, electionPath).Run(ctx, nil, func(_ context.Context, term *election.Term) error {
+		err := at(b, b.Open(), electionPath).Run(ctx, nil, func(_ context.Context, term *election.Term) error {
 			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{term.Session()}, NewConns: zkembed.HangDial})
 			b.Cleanup(cut.Heal)
 			begun = time.Now()
@@ -294,15 +278,15 @@ func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
 		first, second := at(b, b.Open(), electionPath), at(b, c, electionPath)
 		term, err := first.TryCampaign(b.Context(), []byte("first"))
 		require.NoError(b, err)
-		require.Equal(b, "first", string(leaderOf(b, second).Data))
+		require.Equal(b, "first", string(coordtest.Call(b, second.Leader).Data))
 		require.NoError(b, term.Proclaim(b.Context(), nil))
-		require.Contains(b, string(leaderOf(b, second).Data), "election.test", "the identity")
+		require.Contains(b, string(coordtest.Call(b, second.Leader).Data), "election.test", "the identity")
 		require.ErrorIs(b, coordtest.Err(second.TryCampaign(b.Context(), nil)), coord.ErrBusy)
 		require.ErrorIs(b, coordtest.Err(second.TryCampaign(b.Context(), []byte("unlock"))), coord.ErrInvalid)
 		require.NoError(b, term.Resign(b.Context()))
 		term, err = second.TryCampaign(b.Context(), nil)
 		require.NoError(b, err)
-		require.Equal(b, c.Identity(), string(leaderOf(b, first).Data))
+		require.Equal(b, c.Identity(), string(coordtest.Call(b, first.Leader).Data))
 		require.NoError(b, term.Resign(b.Context()))
 	})
 }

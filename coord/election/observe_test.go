@@ -200,7 +200,7 @@ func TestALeaderWhoseDataMayNotBeReadIsStillALeader(t *testing.T) {
 		c := coordtest.Open(s, s.w.ConnectString())
 		require.NoError(s, c.EnsureDir(coordtest.Limited(s), s.path))
 		term := elected(s, s.at(secret), "secret")
-		leader := leaderOf(s, s.at(c))
+		leader := coordtest.Call(s, s.at(c).Leader)
 		require.Equal(s, term.Token(), leader.Token)
 		require.Empty(s, leader.Data)
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
@@ -292,8 +292,7 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, term.Node()), "it is gone")
 		require.NoError(s, coordtest.Had(s, waiting).Resign(coordtest.Limited(s)))
-		names = coordtest.Children(s, s.w, s.path)
-		require.Empty(s, names)
+		require.Empty(s, coordtest.Children(s, s.w, s.path))
 	})
 }
 
@@ -313,8 +312,7 @@ func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
 		e := s.at(c)
 		term := elected(s, e, "leader")
 		waiting := s.stand(s.Context(), e, "next", 2)
-		all := coordtest.Call(s, e.Candidates)
-		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, all[1].Node))
+		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, coordtest.Call(s, e.Candidates)[1].Node))
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
 		next := coordtest.Had(s, waiting)
 		zktest.Receive(s, coordtest.Soon, next.Revoked(), "the request")
@@ -374,7 +372,7 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 			require.NoError(t, <-asked)
 			require.Equal(t, 1, late.Fired())
 			<-term.Revoked()
-			leader := leaderOf(b, e)
+			leader := coordtest.Call(b, e.Leader)
 			require.True(t, leader.Revoked)
 			if len(last) > 1<<16 {
 				last = ""
@@ -396,7 +394,7 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 		late := b.Server.Inject(notices, zkembed.Delay(T/10))
 		campaign := coordtest.Begin(b.Context(), func(ctx context.Context) (*election.Term, error) { return at(b, c, electionPath).Campaign(ctx, nil) })
 		time.Sleep(T / 20)
-		first := leaderOf(b, at(b, admin, electionPath))
+		first := coordtest.Call(b, at(b, admin, electionPath).Leader)
 		require.NoError(t, inspect.Break(b.Context(), admin, first.Node))
 		term := coordtest.Had(b, campaign)
 		require.Equal(t, 1, late.Fired())

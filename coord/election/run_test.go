@@ -203,14 +203,8 @@ func TestALeaderThatIsCutOffLeadsNoMoreBeforeTheNextDoes(t *testing.T) {
 		leader := elected(s, s.behind(), "leader")
 		second := s.stand(s.Context(), s.candidate(), "second", 2)
 		p.Blackhole(proxy.Both)
-		select {
-		case <-leader.Done():
-			require.Empty(s, second, "two lead")
-		case <-second:
-			s.Fatal("the next leads before the last has given up")
-		case <-coordtest.Limited(s).Done():
-			s.Fatal("the term of a leader that is cut off does not end")
-		}
+		zktest.Receive(s, coordtest.Soon, leader.Done(), "the end of the term")
+		require.Empty(s, second, "the next leads before the last has given up")
 		next := coordtest.Had(s, second)
 		p.Heal()
 		require.NoError(s, next.Resign(coordtest.Limited(s)))
@@ -221,11 +215,11 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s, s.w.ConnectString())
 		e, term := s.at(c), elected(s, s.candidate(), "leader")
-		leader := leaderOf(s, e)
+		leader := coordtest.Call(s, e.Leader)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, leader.Node))
 		zktest.Receive(s, coordtest.Soon, term.Revoked(), "the request")
 		require.NoError(s, term.Err(), "to be asked is not to lose")
-		leader = leaderOf(s, e)
+		leader = coordtest.Call(s, e.Leader)
 		require.True(s, leader.Revoked)
 		require.Equal(s, "leader", string(leader.Data))
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
@@ -241,7 +235,7 @@ func TestARequestToStepDownSurvivesAProclamation(t *testing.T) {
 			require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, term.Node()))
 			require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte("news")))
 			zktest.Receive(s, coordtest.Soon, term.Revoked(), "the request")
-			require.Equal(s, "news", string(leaderOf(s, e).Data))
+			require.Equal(s, "news", string(coordtest.Call(s, e.Leader).Data))
 			require.NoError(s, term.Resign(coordtest.Limited(s)))
 		}
 	})
@@ -256,7 +250,7 @@ func TestALostProclamationIsRepeated(t *testing.T) {
 			require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte("new")))
 			require.Equal(s, 1, lost.Fired())
 			require.NoError(s, term.Err())
-			require.Equal(s, "new", string(leaderOf(s, e).Data))
+			require.Equal(s, "new", string(coordtest.Call(s, e.Leader).Data))
 			require.NoError(s, term.Resign(coordtest.Limited(s)))
 		})
 	})

@@ -216,7 +216,7 @@ func TestALocalQueueWithADelayLeavesNoRecordBehind(t *testing.T) {
 			require.NoError(b, h.Release(b.Context()))
 		}
 		time.Sleep(2 * time.Minute)
-		require.Empty(b, contenders(b, m))
+		require.Empty(b, coordtest.Call(b, m.Contenders))
 		begun := time.Now()
 		require.NoError(b, coordtest.Acquire(b, delayed(b)).Release(b.Context()))
 		require.Less(b, time.Since(begun), time.Second)

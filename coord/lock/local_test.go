@@ -43,7 +43,7 @@ func TestALocalQueueIsOneNode(t *testing.T) {
 		granted := turns(b, m, "", 100, 10*time.Millisecond)
 		time.Sleep(time.Second)
 		require.Empty(b, granted)
-		require.Len(b, contenders(b, m), 1)
+		require.Len(b, coordtest.Call(b, m.Contenders), 1)
 		require.NoError(b, h.Release(b.Context()))
 		for i := range 100 {
 			require.Equal(b, fmt.Sprint(i), <-granted)
@@ -53,7 +53,7 @@ func TestALocalQueueIsOneNode(t *testing.T) {
 		require.Zero(b, counts[zkembed.OpCreate], "one node for all")
 		require.Equal(b, 1, counts[zkembed.OpDelete])
 		require.LessOrEqual(b, counts.Total(), 8, "requests do not grow with the turns: %v", counts)
-		require.Empty(b, contenders(b, m))
+		require.Empty(b, coordtest.Call(b, m.Contenders))
 	})
 }
 
@@ -64,12 +64,6 @@ func cycle(b coordtest.Bubble, acquire func(context.Context) (*coord.Hold, error
 	require.NoError(b, err)
 	require.NoError(b, h.Release(b.Context()))
 	return h
-}
-
-func contenders(b coordtest.Bubble, m *lock.Mutex) []inspect.Contender {
-	b.Helper()
-	line := coordtest.Call(b, m.Contenders)
-	return line
 }
 
 // Two processes that both have work enough take turns in the proportion of
@@ -138,11 +132,11 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 		time.Sleep(time.Second)
 		granted := turns(b, m, "", 1, 0)
 		time.Sleep(time.Second)
-		line := contenders(b, m)
+		line := coordtest.Call(b, m.Contenders)
 		require.Len(b, line, 2)
 		require.ErrorIs(b, <-failed, context.DeadlineExceeded)
 		time.Sleep(time.Second)
-		require.Equal(b, line, contenders(b, m), "the place in the line is kept for the one that waits")
+		require.Equal(b, line, coordtest.Call(b, m.Contenders), "the place in the line is kept for the one that waits")
 		require.ErrorIs(b, coordtest.Err(m.Acquire(short)), context.DeadlineExceeded)
 		require.NoError(b, h.Release(b.Context()))
 		require.Equal(b, "0", <-granted)
@@ -151,7 +145,7 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 		short = b.Within(time.Minute)
 		require.ErrorIs(b, coordtest.Err(m.Acquire(short)), context.DeadlineExceeded)
 		time.Sleep(time.Second)
-		require.Len(b, contenders(b, m), 1, "nobody waits any more, and a node is left")
+		require.Len(b, coordtest.Call(b, m.Contenders), 1, "nobody waits any more, and a node is left")
 		require.NoError(b, h.Release(b.Context()))
 	})
 }
@@ -226,9 +220,9 @@ func TestALockThatLingersIsTakenAgainWithoutARequest(t *testing.T) {
 			require.Equal(b, token, cycle(b, m.Acquire).Token())
 		}
 		time.Sleep(900 * time.Millisecond)
-		require.Len(b, contenders(b, m), 1)
+		require.Len(b, coordtest.Call(b, m.Contenders), 1)
 		time.Sleep(200 * time.Millisecond)
-		require.Empty(b, contenders(b, m), "it lingers longer than it should")
+		require.Empty(b, coordtest.Call(b, m.Contenders), "it lingers longer than it should")
 		require.Greater(b, cycle(b, m.Acquire).Token(), token)
 	})
 }
@@ -430,7 +424,7 @@ func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
 		unheard.Remove()
 		require.NoError(b, h.Release(b.Context()))
 		time.Sleep(time.Second)
-		require.Len(b, contenders(b, m), 1, "the lock does not linger")
+		require.Len(b, coordtest.Call(b, m.Contenders), 1, "the lock does not linger")
 		short := b.Within(time.Second)
 		next, err := mutex(b.T, other, "/lock").Acquire(short)
 		require.NoError(b, err, "nobody watches the node")

@@ -34,9 +34,9 @@ func TestAHoldThatLastsTooLongIsAskedForAndThenEnds(t *testing.T) {
 			return other
 		})
 		time.Sleep(time.Hour - time.Second)
-		require.False(b, contenders(b, m)[0].Revoked)
+		require.False(b, coordtest.Call(b, m.Contenders)[0].Revoked)
 		zktest.Receive(b, 2*time.Second, revoked, "the request")
-		require.True(b, contenders(b, m)[0].Revoked)
+		require.True(b, coordtest.Call(b, m.Contenders)[0].Revoked)
 		require.NoError(b, h.Err())
 		<-held.Done()
 		require.ErrorIs(b, context.Cause(held), lock.ErrHeldTooLong)

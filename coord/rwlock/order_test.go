@@ -279,8 +279,7 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		none := coordtest.Call(s, l.Contenders)
-		require.Empty(s, none)
+		require.Empty(s, coordtest.Call(s, l.Contenders))
 
 		one, two := coordtest.Acquire(s.T, l.ReadSide()), coordtest.Acquire(s.T, s.lock().ReadSide())
 		writer, reader := s.joins(s.lock().WriteSide()), s.joins(s.lock().ReadSide())

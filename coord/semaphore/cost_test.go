@@ -146,9 +146,7 @@ func TestAWaiterWhoseNodesAreDeletedQueuesAgain(t *testing.T) {
 			zktest.Eventually(s, coordtest.Soon, func() bool {
 				exists, _, err := s.w.Admin().Exists(node)
 				require.NoError(s, err)
-				queue := coordtest.Children(s, s.w, s.Queue.Dir)
-				leases := coordtest.Children(s, s.w, s.Leases.Dir)
-				return !exists && len(queue) == 2 && len(leases) == 2
+				return !exists && len(coordtest.Children(s, s.w, s.Queue.Dir)) == 2 && len(coordtest.Children(s, s.w, s.Leases.Dir)) == 2
 			}, "both queue again, and one waits for a lease")
 			require.Empty(s, first)
 			require.Empty(s, second)
@@ -201,14 +199,8 @@ func TestAHolderThatIsCutOffLosesItsLeaseBeforeAnotherGetsIt(t *testing.T) {
 		held := coordtest.Acquire(s, s.of(s.open(p.Addr()), 1))
 		waits := s.wait(s.Context(), s.client(1), 1, 1)
 		p.Blackhole(proxy.Both)
-		select {
-		case <-held.Done():
-			require.Empty(s, waits, "two hold")
-		case <-waits:
-			s.Fatal("another has the lease before its holder gave it up")
-		case <-coordtest.Limited(s).Done():
-			s.Fatal("the hold does not end")
-		}
+		zktest.Receive(s, coordtest.Soon, held.Done(), "the end of the hold")
+		require.Empty(s, waits, "another has the lease before its holder gave it up")
 		other := coordtest.Had(s, waits)
 		p.Heal()
 		s.release(other)
@@ -338,9 +330,7 @@ func TestTheDirectoriesMayBeReapedMeanwhile(t *testing.T) {
 		s.nodes(s.Queue.Dir, 0)
 		require.Positive(s, s.w.Embedded().Reap())
 	}
-	limit, err := sem.Limit(coordtest.Limited(s))
-	require.NoError(s, err, "the limit is kept")
-	require.Equal(s, 1, limit)
+	require.Equal(s, 1, coordtest.Call(s, sem.Limit), "the limit is kept")
 }
 
 // Kazoo counts the leases, makes its own, and does not count again.
@@ -352,8 +342,7 @@ func TestAnAcquireThatLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T
 		held := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Queue.Dir, Do: proxy.Hold(goOn)})
 		granted := acquireN(s.Context(), s.of(s.open(p.Addr()), 1), 1)
 		zktest.Receive(s, coordtest.Soon, held.First(), "the own lease is made and counted")
-		place := coordtest.Children(s, w, s.Queue.Dir)
-		require.NoError(s, w.Admin().Delete(s.Queue.Dir+"/"+place[0], -1))
+		require.NoError(s, w.Admin().Delete(s.Queue.Dir+"/"+coordtest.Children(s, w, s.Queue.Dir)[0], -1))
 		kazoo, err := w.Admin().Create(s.Leases.Dir+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(s, err)
 		close(goOn)

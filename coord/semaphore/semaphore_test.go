@@ -369,8 +369,7 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.ConnectString(), coord.WithIdentity("somebody")), 2)
-		none := coordtest.Call(s, sem.Contenders)
-		require.Empty(s, none)
+		require.Empty(s, coordtest.Call(s, sem.Contenders))
 		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		all := coordtest.Call(s, sem.Contenders)

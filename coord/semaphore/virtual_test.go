@@ -150,8 +150,7 @@ func TestTheFirstProgramStoresTheLimit(t *testing.T) {
 		require.ErrorIs(s, err, semaphore.ErrLimit)
 		require.ErrorContains(s, err, "SetLimit")
 		s.release(coordtest.Acquire(s, s.client(2)))
-		limit := coordtest.Call(s, follower.Limit)
-		require.Equal(s, 2, limit)
+		require.Equal(s, 2, coordtest.Call(s, follower.Limit))
 		s.release(coordtest.Acquire(s, follower))
 	})
 }
@@ -223,8 +222,7 @@ func TestDataThatAreNoLimitAreReportedAndCanBeReplaced(t *testing.T) {
 		// Kazoo makes the node before it has a limit.
 		require.NoError(s, coordtest.Err(c.Set(coordtest.Limited(s), s.Limit, nil, -1)))
 		s.release(coordtest.Acquire(s, sem))
-		limit := coordtest.Call(s, sem.Limit)
-		require.Equal(s, 2, limit)
+		require.Equal(s, 2, coordtest.Call(s, sem.Limit))
 	})
 }
 
@@ -239,8 +237,7 @@ func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
 			lost = p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
 			require.NoError(s, sem.SetLimit(coordtest.Limited(s), 4))
 			require.Equal(s, 1, lost.Fired())
-			limit := coordtest.Call(s, sem.Limit)
-			require.Equal(s, 4, limit)
+			require.Equal(s, 4, coordtest.Call(s, sem.Limit))
 		})
 	})
 }
