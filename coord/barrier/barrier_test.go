@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,13 +37,8 @@ func waiting(t *testing.T, w *zktest.World, ctx context.Context, b *barrier.Barr
 	return passed
 }
 
-func watchers(w *zktest.World, path string) (n int) {
-	for _, p := range w.Watched() {
-		if p == path {
-			n++
-		}
-	}
-	return n
+func watchers(w *zktest.World, path string) int {
+	return len(slices.DeleteFunc(w.Watched(), func(watched string) bool { return watched != path }))
 }
 
 func passes(t *testing.T, waits ...<-chan error) {

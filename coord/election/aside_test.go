@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -57,16 +59,11 @@ func (c *crowd) led(first string, others ...string) *election.Term {
 // next returns the newest term, which is a candidate's of this name.
 func (c *crowd) next(name string) *election.Term {
 	c.Helper()
-	select {
-	case term := <-c.elected:
-		leader := coordtest.Call(c, c.any().Leader)
-		require.Equal(c, name, string(leader.Data))
-		require.Equal(c, term.Node(), leader.Node)
-		return term
-	case <-time.After(time.Hour):
-		require.Fail(c, "nobody is elected")
-		return nil
-	}
+	term := zktest.Receive(c, time.Hour, c.elected, "an election")
+	leader := coordtest.Call(c, c.any().Leader)
+	require.Equal(c, name, string(leader.Data))
+	require.Equal(c, term.Node(), leader.Node)
+	return term
 }
 
 // follow requires that candidates are elected in this order, and no other.
@@ -91,15 +88,10 @@ func (c *crowd) any() *election.Election {
 // node returns the node of a candidate.
 func (c *crowd) node(name string) string {
 	c.Helper()
-	line, err := c.any().Candidates(c.Context())
-	require.NoError(c, err)
-	for _, candidate := range line {
-		if candidate.Owner == name {
-			return candidate.Node
-		}
-	}
-	require.Fail(c, "no such candidate", name)
-	return ""
+	line := coordtest.Call(c, c.any().Candidates)
+	at := slices.IndexFunc(line, func(candidate inspect.Contender) bool { return candidate.Owner == name })
+	require.GreaterOrEqual(c, at, 0, "no candidate %s", name)
+	return line[at].Node
 }
 
 // foreign has a candidate of another library stand, behind all others, and

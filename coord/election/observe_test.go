@@ -182,8 +182,7 @@ func TestAFirstThatGoesWhileItIsReadIsNotReported(t *testing.T) {
 		waiting := s.stand(s.Context(), e, "new", 2)
 		goOn := make(chan struct{})
 		held := p.Inject(proxy.Fault{On: []int32{proxy.OpGetData}, Path: s.path, Do: proxy.Hold(goOn)})
-		asking := s.behind()
-		answer := coordtest.Begin(coordtest.Limited(s), asking.Leader)
+		answer := coordtest.Begin(coordtest.Limited(s), s.behind().Leader)
 		zktest.Receive(s, coordtest.Soon, held.First(), "the line was listed")
 		require.NoError(s, old.Resign(coordtest.Limited(s)))
 		next := coordtest.Had(s, waiting)
@@ -297,13 +296,8 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 }
 
 // owned counts the nodes of a session.
-func owned(b coordtest.Bubble, session int64) (n int) {
-	for _, node := range b.Server.Nodes() {
-		if node.Stat.EphemeralOwner == session {
-			n++
-		}
-	}
-	return n
+func owned(b coordtest.Bubble, session int64) int {
+	return len(slices.DeleteFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return n.Stat.EphemeralOwner != session }))
 }
 
 func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
@@ -434,8 +428,7 @@ func TestACampaignThatEndsBeforeItHasANoticeLeavesNothing(t *testing.T) {
 func TestANoticeThatWasDeletedIsMadeAnew(t *testing.T) {
 	s := onEmbedded(t)
 	c := coordtest.Open(s, s.w.ConnectString())
-	e := s.candidate()
-	term := elected(s, e, "leader")
+	term := elected(s, s.candidate(), "leader")
 	for range 2 {
 		require.NoError(s, c.Delete(coordtest.Limited(s), inspect.Notice(term.Node()), -1))
 		for _, news := range []string{"news", "more"} {

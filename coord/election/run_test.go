@@ -258,8 +258,7 @@ func TestALostProclamationIsRepeated(t *testing.T) {
 
 func TestProclamationsOfOneTermFollowOneAnother(t *testing.T) {
 	each(t, func(s scene) {
-		e := s.candidate()
-		term := elected(s, e, "")
+		term := elected(s, s.candidate(), "")
 		done := make(chan error)
 		for i := range 10 {
 			go func() { done <- term.Proclaim(coordtest.Limited(s), []byte{byte(i)}) }()

@@ -199,8 +199,7 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 
 func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ProxyConnectString())
-		g := coordtest.Acquire(t, three(t, w, c))
+		g := coordtest.Acquire(t, three(t, w, coordtest.Open(t, w.ProxyConnectString())))
 		arrive := make(chan struct{})
 		w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Times: proxy.Always, Do: proxy.Hold(arrive)})
 		err := g.Release(coordtest.Within(t, 50*time.Millisecond))
@@ -356,8 +355,7 @@ func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
 
 func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		m := mutex(t, c, w.Path("lock"))
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		order := make(chan int, 10)
 		for i := range cap(order) {
@@ -378,8 +376,7 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 
 func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		m := mutex(t, c, w.Path("lock"))
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
 		last := coordtest.Begin(t.Context(), m.Acquire)
@@ -390,8 +387,7 @@ func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 
 func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
-	plain := mutex(t, c, w.Path("lock"))
+	plain := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 	h := coordtest.Acquire(t, plain)
 	require.ErrorIs(t, coordtest.Err(plain.TryAcquire(h.Context(t.Context()))), coord.ErrBusy)
 	require.NoError(t, h.Release(t.Context()))
@@ -437,8 +433,7 @@ func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 
 func TestDoReleasesWhateverHappens(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
-	m := mutex(t, c, w.Path("lock"))
+	m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 	failure := errors.New("failure")
 	require.NoError(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return nil }))
 	require.ErrorIs(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return failure }), failure)

@@ -60,10 +60,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		s.watch(after, 2, 3, 4)
 		waiting(s.T, late, last)
 		release(s.T, readers...)
-		writes := coordtest.Had(s.T, late)
-		waiting(s.T, last)
-		release(s.T, writes)
-		release(s.T, coordtest.Had(s.T, last))
+		s.inTurn(late, last)
 	})
 }
 
@@ -104,10 +101,7 @@ func TestManyOfOneClientBehindAWriterThatDowngradesWaitForTheReader(t *testing.T
 		waiting(s.T, waiters...)
 		require.NoError(s, r.Err())
 		release(s.T, r)
-		for i := range waiters {
-			waiting(s.T, waiters[i+1:]...)
-			release(s.T, coordtest.Had(s.T, waiters[i]))
-		}
+		s.inTurn(waiters...)
 	})
 }
 
@@ -158,8 +152,7 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 		require.ErrorContains(s, err, "1 other handles")
 		require.NoError(s, h.Err(), "nothing has happened to the hold")
 		release(s.T, inner)
-		r := coordtest.Call(s, h.Downgrade)
-		release(s.T, r)
+		release(s.T, coordtest.Call(s, h.Downgrade))
 	})
 }
 

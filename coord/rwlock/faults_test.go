@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -126,8 +127,7 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		release(s.T, r, also)
 		m := mutex(s.T, coordtest.Open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
 		require.ErrorIs(s, coordtest.Err(m.TryAcquire(coordtest.Limited(s.T))), coord.ErrBusy)
-		release(s.T, coordtest.Had(s.T, writer))
-		release(s.T, coordtest.Had(s.T, last))
+		s.inTurn(writer, last)
 	})
 }
 
@@ -187,12 +187,9 @@ func (c *counted) since() zkembed.Counts {
 func (c *counted) watches(n int) {
 	c.s.Helper()
 	zktest.Eventually(c.s, coordtest.Soon, func() bool {
-		for _, session := range c.s.w.Embedded().Sessions() {
-			if session.ID == c.SessionID() {
-				return session.Watches == n
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.s.w.Embedded().Sessions(), func(session zkembed.SessionInfo) bool {
+			return session.ID == c.SessionID() && session.Watches == n
+		})
 	}, "%d watches", n)
 }
 

@@ -120,6 +120,16 @@ func (s scene) queue(ctx context.Context, a acquirer) <-chan grant {
 	return granted
 }
 
+// inTurn requires that waiters are granted one after the other.
+func (s scene) inTurn(waiters ...<-chan grant) {
+	s.Helper()
+	for i, next := range waiters {
+		h := coordtest.Had(s, next)
+		waiting(s.T, waiters[i+1:]...)
+		release(s.T, h)
+	}
+}
+
 // line lists the nodes in their order.
 func (s scene) line() []string {
 	s.Helper()
@@ -185,10 +195,7 @@ func TestNoReaderWaitsForALaterWriter(t *testing.T) {
 		writer := s.joins(s.lock().WriteSide())
 		s.watch(s.line(), 0, 1)
 		close(look)
-		reads := coordtest.Had(s.T, reader)
-		waiting(s.T, writer)
-		release(s.T, reads)
-		release(s.T, coordtest.Had(s.T, writer))
+		s.inTurn(reader, writer)
 	})
 }
 
@@ -210,10 +217,7 @@ func TestAllReadersBehindAWriterGetTheirTurnTogether(t *testing.T) {
 		s.watch(line, 4, 5, 6)
 		waiting(s.T, late, last)
 		release(s.T, held...)
-		writes := coordtest.Had(s.T, late)
-		waiting(s.T, last)
-		release(s.T, writes)
-		release(s.T, coordtest.Had(s.T, last))
+		s.inTurn(late, last)
 	})
 }
 
@@ -296,8 +300,7 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		require.Equal(s, one.Node(), all[0].Node)
 		require.Equal(s, two.Session(), all[1].Session)
 		release(s.T, two, one)
-		release(s.T, coordtest.Had(s.T, writer))
-		release(s.T, coordtest.Had(s.T, reader))
+		s.inTurn(writer, reader)
 	})
 }
 

@@ -331,8 +331,7 @@ func TestAnAcquireThatIsGivenUpLeavesNothingBehind(t *testing.T) {
 
 func TestALeaseCanBeAskedFor(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.open(s.w.ConnectString())
-		group := s.hold(s.of(c, 3), 2)
+		group := s.hold(s.of(s.open(s.w.ConnectString()), 3), 2)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
 		zktest.Receive(s, coordtest.Soon, group.Revoked(), "the request")
 		require.NoError(s, group.Err())
