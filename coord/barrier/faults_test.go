@@ -85,7 +85,7 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 }
 
 func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
-	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
 		zktest.Each(t, func(t *testing.T, w *zktest.World) {
 			path, p := w.Path("barrier"), w.Proxy()
 			b := at(t, coordtest.Open(t, p.Addr()), path)

@@ -45,7 +45,8 @@ const (
 	failures = 3
 )
 
-// checked is an election whose candidates are well as long as the check says so.
+// checked is an election whose candidates are well as long as the check says
+// so.
 func checked(b coordtest.Bubble, check func(context.Context) error) *election.Election {
 	b.Helper()
 	return at(b, b.Open(), electionPath, election.WithHealth(every, failures, check))

@@ -242,7 +242,7 @@ func TestARequestToStepDownSurvivesAProclamation(t *testing.T) {
 }
 
 func TestALostProclamationIsRepeated(t *testing.T) {
-	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
 		each(t, func(s scene) {
 			e := s.behind()
 			term := elected(s, e, "old")

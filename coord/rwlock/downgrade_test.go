@@ -158,7 +158,7 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 
 // A reply that is lost is found by the GUID of the reader's node.
 func TestADowngradeWhoseRequestOrReplyIsLostIsMadeOnce(t *testing.T) {
-	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
 		each(t, func(s scene) {
 			h := s.behind()
 			lost := s.exchanges(action)

@@ -222,7 +222,7 @@ func TestAWaiterThatWasCutOffAtItsTurnIsServed(t *testing.T) {
 }
 
 func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
-	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
 		each(t, func(s scene) {
 			p := s.w.Proxy()
 			sem := s.of(s.open(p.Addr()), 2)

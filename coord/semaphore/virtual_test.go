@@ -227,7 +227,7 @@ func TestDataThatAreNoLimitAreReportedAndCanBeReplaced(t *testing.T) {
 }
 
 func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
-	coordtest.Cases(t, coordtest.Lost, func(t *testing.T, action proxy.Action) {
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
 		each(t, func(s scene) {
 			p := s.w.Proxy()
 			sem := s.of(s.open(p.Addr()), 2)

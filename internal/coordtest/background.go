@@ -9,7 +9,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -85,7 +84,3 @@ func InBubbles[C any](t *testing.T, cases map[string]C, f func(b Bubble, c C)) {
 	t.Helper()
 	Cases(t, cases, func(t *testing.T, c C) { InBubble(t, func(b Bubble) { f(b, c) }) })
 }
-
-// Lost are the ways in which a request gets lost with the connection: its reply
-// alone, or the request itself.
-var Lost = map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut}
