@@ -124,7 +124,7 @@ func TestAnObserverThatStopsIsGone(t *testing.T) {
 	require.NoError(s, term.Resign(coordtest.Limited(s)))
 }
 
-func TestAnObserverGoesOnInANewSession(t *testing.T) {
+func TestAnObserverGoesOnInANewSessionUntilItsClientIsClosed(t *testing.T) {
 	each(t, func(s scene) {
 		p := s.w.Proxy()
 		e := s.candidate()
@@ -141,17 +141,9 @@ func TestAnObserverGoesOnInANewSession(t *testing.T) {
 		o.sees(seen("b", b, false))
 		require.NoError(s, b.Resign(coordtest.Limited(s)))
 		o.sees("none")
-		o.ends()
+		require.NoError(s, watching.Close(context.Background()))
+		o.sees("error")
 	})
-}
-
-func TestAnObserverEndsWhenItsClientIsClosed(t *testing.T) {
-	s := onEmbedded(t)
-	c := coordtest.Open(s, s.w.ConnectString())
-	o := observe(s, s.at(c))
-	o.sees("none")
-	require.NoError(s, c.Close(context.Background()))
-	o.ends()
 }
 
 func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
