@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-func at(t *testing.T, c *coord.Client, path string) *barrier.Barrier {
+func at(t testing.TB, c *coord.Client, path string) *barrier.Barrier {
 	t.Helper()
 	b, err := barrier.New(c, path)
 	require.NoError(t, err)
@@ -36,13 +37,8 @@ func waiting(t *testing.T, w *zktest.World, ctx context.Context, b *barrier.Barr
 	return passed
 }
 
-func watchers(w *zktest.World, path string) (n int) {
-	for _, p := range w.Watched() {
-		if p == path {
-			n++
-		}
-	}
-	return n
+func watchers(w *zktest.World, path string) int {
+	return len(slices.DeleteFunc(w.Watched(), func(watched string) bool { return watched != path }))
 }
 
 func passes(t *testing.T, waits ...<-chan error) {
@@ -56,13 +52,11 @@ func TestARemovalLetsAllThrough(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, own := w.Path("barrier"), coordtest.Open(t, w.ConnectString())
 		require.NoError(t, at(t, own, path).Set(t.Context()))
-		first := waiting(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path)
-		all := []<-chan error{first}
+		all := []<-chan error{waiting(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path)}
 		for range 3 {
 			b := at(t, coordtest.Open(t, w.ConnectString()), path)
 			for range 3 {
-				passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
-				all = append(all, passed)
+				all = append(all, coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) }))
 			}
 		}
 		for _, passed := range all {
@@ -115,27 +109,14 @@ func TestTheBarrierOutlivesTheClientThatSetItAndNamesIt(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsWithItsContext(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		path := w.Path("barrier")
-		b := at(t, coordtest.Open(t, w.ConnectString()), path)
-		require.NoError(t, b.Set(coordtest.Limited(t)))
-		ctx, cancel := context.WithCancel(t.Context())
-		passed := waiting(t, w, ctx, b, path)
-		cancel()
-		err := zktest.Receive(t, coordtest.Soon, passed, "the end of the wait")
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorContains(t, err, path)
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
-	})
-}
-
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := at(t, coordtest.Open(t, w.Proxy().Addr()), w.Path("barrier"))
 		for name, call := range map[string]func(context.Context) error{"set": b.Set, "remove": b.Remove, "wait": b.Wait} {
 			w.Proxy().Blackhole(1 | 2)
-			require.ErrorIs(t, call(coordtest.Within(t, 50*time.Millisecond)), context.DeadlineExceeded, name)
+			err := call(coordtest.Within(t, 50*time.Millisecond))
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			require.ErrorContains(t, err, w.Path("barrier"), name)
 			w.Proxy().Heal()
 		}
 		require.NoError(t, b.Remove(coordtest.Limited(t)))
@@ -206,11 +187,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	b := at(t, c, path)
 	require.NoError(t, b.Set(coordtest.Limited(t)))
 	require.NoError(t, b.Remove(coordtest.Limited(t)))
-	spent := func(f func()) zkembed.Counts {
-		before := w.Embedded().SessionCounts(c.SessionID())
-		f()
-		return w.Embedded().SessionCounts(c.SessionID()).Since(before)
-	}
+	spent := func(f func()) zkembed.Counts { return coordtest.Spent(w.Embedded(), c, f) }
 	set := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
 	require.Equal(t, 1, set.Total(), "%v", set)
 	again := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
@@ -224,8 +201,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	flushed := w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti]
 	waits = spent(func() {
 		for range more {
-			passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
-			all = append(all, passed)
+			all = append(all, coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) }))
 		}
 		zktest.Eventually(t, coordtest.Soon, func() bool {
 			return w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti] == flushed+more

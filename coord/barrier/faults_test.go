@@ -21,18 +21,29 @@ import (
 )
 
 func TestAWaiterThatWasCutOffSeesTheRemoval(t *testing.T) {
-	cutOff(t, func(t *testing.T, b func() error, _ func() error) { require.NoError(t, b()) })
-}
-
-func TestAWaiterThatWasCutOffSeesTheRemovalThoughTheBarrierIsClosedAgain(t *testing.T) {
-	cutOff(t, func(t *testing.T, remove, set func() error) {
-		require.NoError(t, remove())
-		require.NoError(t, set())
+	cutOff(t, func(t *testing.T, _ func(), b *barrier.Barrier) {
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
 	})
 }
 
-// cutOff does something to the barrier while the waiter has no connection.
-func cutOff(t *testing.T, do func(t *testing.T, remove, set func() error)) {
+func TestAWaiterThatWasCutOffSeesTheRemovalThoughTheBarrierIsClosedAgain(t *testing.T) {
+	cutOff(t, func(t *testing.T, _ func(), b *barrier.Barrier) {
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Set(coordtest.Limited(t)))
+	})
+}
+
+func TestAWaiterSeesARemovalBetweenItsSessions(t *testing.T) {
+	cutOff(t, func(t *testing.T, expire func(), b *barrier.Barrier) {
+		expire()
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Set(coordtest.Limited(t)))
+	})
+}
+
+// cutOff does something to the waiter's session and to the barrier while the
+// waiter has no connection.
+func cutOff(t *testing.T, do func(t *testing.T, expire func(), b *barrier.Barrier)) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
 		other := at(t, coordtest.Open(t, w.ConnectString()), path)
@@ -44,7 +55,7 @@ func cutOff(t *testing.T, do func(t *testing.T, remove, set func() error)) {
 		require.NoError(t, err)
 		p.Refuse()
 		require.Positive(t, p.CutAll())
-		do(t, func() error { return other.Remove(coordtest.Limited(t)) }, func() error { return other.Set(coordtest.Limited(t)) })
+		do(t, func() { w.ExpireSession(c.SessionID()) }, other)
 		require.Empty(t, passed)
 		p.Heal()
 		passes(t, passed)
@@ -73,47 +84,27 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 	})
 }
 
-func TestAWaiterSeesARemovalBetweenItsSessions(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		path := w.Path("barrier")
-		p := w.Proxy()
-		c := coordtest.Open(t, p.Addr())
-		b, other := at(t, c, path), at(t, coordtest.Open(t, w.ConnectString()), path)
-		require.NoError(t, other.Set(coordtest.Limited(t)))
-		passed := waiting(t, w, t.Context(), b, path)
-		p.Refuse()
-		w.ExpireSession(c.SessionID())
-		require.NoError(t, other.Remove(coordtest.Limited(t)))
-		require.NoError(t, other.Set(coordtest.Limited(t)))
-		p.Heal()
-		passes(t, passed)
-		require.NoError(t, other.Remove(coordtest.Limited(t)))
-	})
-}
-
 func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				path, p := w.Path("barrier"), w.Proxy()
-				b := at(t, coordtest.Open(t, p.Addr()), path)
-				require.NoError(t, b.Set(coordtest.Limited(t))) // makes the parent
-				require.NoError(t, b.Remove(coordtest.Limited(t)))
-				lost := p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Set(coordtest.Limited(t)))
-				require.Equal(t, 1, lost.Fired())
-				exists, _, err := w.Admin().Exists(path)
-				require.NoError(t, err)
-				require.True(t, exists)
-				lost = p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Remove(coordtest.Limited(t)))
-				require.Equal(t, 1, lost.Fired())
-				lost = p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Wait(coordtest.Limited(t)))
-				require.Equal(t, 1, lost.Fired())
-			})
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
+		zktest.Each(t, func(t *testing.T, w *zktest.World) {
+			path, p := w.Path("barrier"), w.Proxy()
+			b := at(t, coordtest.Open(t, p.Addr()), path)
+			require.NoError(t, b.Set(coordtest.Limited(t))) // makes the parent
+			require.NoError(t, b.Remove(coordtest.Limited(t)))
+			lost := p.Inject(proxy.Fault{Path: path, Do: action})
+			require.NoError(t, b.Set(coordtest.Limited(t)))
+			require.Equal(t, 1, lost.Fired())
+			exists, _, err := w.Admin().Exists(path)
+			require.NoError(t, err)
+			require.True(t, exists)
+			lost = p.Inject(proxy.Fault{Path: path, Do: action})
+			require.NoError(t, b.Remove(coordtest.Limited(t)))
+			require.Equal(t, 1, lost.Fired())
+			lost = p.Inject(proxy.Fault{Path: path, Do: action})
+			require.NoError(t, b.Wait(coordtest.Limited(t)))
+			require.Equal(t, 1, lost.Fired())
 		})
-	}
+	})
 }
 
 func TestAThrottledRequestIsRepeated(t *testing.T) {
@@ -145,8 +136,8 @@ func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 		require.NoError(t, other.Set(coordtest.Limited(t)))
 		require.Less(t, follower.Zxid(), srv.Zxid(), "the follower does not lag")
 		before := srv.SessionCounts(late.SessionID()).Total()
-		b, ctx, passed := at(t, late, path), coordtest.Limited(t), make(chan error, 1)
-		go func() { passed <- b.Wait(ctx) }()
+		b := at(t, late, path)
+		passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
 		zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
 		follower.Stop() // it has caught up
 		zktest.Eventually(t, coordtest.Soon, func() bool {
@@ -182,7 +173,7 @@ func TestAnOpeningThatIsOverBeforeTheWaitersFirstAnswerGoesByUnnoticed(t *testin
 // openedWhileAway has a client wait, which is away, once its session's
 // connection is cut, while the barrier is opened and closed again, and is back
 // now.
-func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed chan error, there *barrier.Barrier) {
+func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed <-chan error, there *barrier.Barrier) {
 	b.Helper()
 	var away atomic.Bool
 	waiter, other := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -191,20 +182,11 @@ func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed chan e
 		}
 		return b.Server.DialContext(ctx, network, addr)
 	})), b.Open()
-	there, err := barrier.New(other, "/b")
-	require.NoError(b, err)
+	there = at(b, other, "/b")
 	require.NoError(b, there.Set(b.Context()))
 	session := waiter.SessionID()
-	passed = make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), time.Hour)
-		defer cancel()
-		b, err := barrier.New(waiter, "/b")
-		if err == nil {
-			err = b.Wait(ctx)
-		}
-		passed <- err
-	}()
+	waits, ctx := at(b, waiter, "/b"), b.Within(time.Hour)
+	passed = coordtest.Go(func() error { return waits.Wait(ctx) })
 	away.Store(true)
 	synctest.Wait()
 	cut(session)
@@ -217,15 +199,13 @@ func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed chan e
 
 func TestClosedReportsWhetherTheBarrierIsClosed(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		gate, err := barrier.New(b.Open(), "/b")
-		require.NoError(b, err)
+		gate := at(b, b.Open(), "/b")
 		for _, change := range []struct {
 			make   func(context.Context) error
 			closed bool
 		}{{gate.Remove, false}, {gate.Set, true}, {gate.Set, true}, {gate.Remove, false}} {
 			require.NoError(b, change.make(b.Context()))
-			closed, err := gate.Closed(b.Context())
-			require.NoError(b, err)
+			closed := coordtest.Call(b, gate.Closed)
 			require.Equal(b, change.closed, closed)
 		}
 	})
@@ -236,12 +216,7 @@ func TestClosedReportsWhetherTheBarrierIsClosed(t *testing.T) {
 func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		gate := func(path string) *barrier.Barrier {
-			gate, err := barrier.New(c, path)
-			require.NoError(b, err)
-			return gate
-		}
-		phase, job := gate("/job/phase1"), gate("/job")
+		phase, job := at(b, c, "/job/phase1"), at(b, c, "/job")
 		require.NoError(b, phase.Set(b.Context()))
 		require.ErrorIs(b, job.Set(b.Context()), barrier.ErrNoBarrier)
 		require.NoError(b, phase.Remove(b.Context()))
@@ -258,14 +233,10 @@ func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *tes
 
 func TestANodeThatIsDeletedWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := b.Open()
-		gate, err := barrier.New(c, "/b")
-		require.NoError(b, err)
+		gate := at(b, b.Open(), "/b")
 		once := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.ReplyError(zkembed.CodeNodeExists))
 		require.NoError(b, gate.Set(b.Context()))
 		require.Equal(b, 2, once.Fired())
-		closed, err := gate.Closed(b.Context())
-		require.NoError(b, err)
-		require.True(b, closed)
+		require.True(b, coordtest.Call(b, gate.Closed))
 	})
 }

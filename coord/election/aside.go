@@ -76,35 +76,28 @@ func (e *Election) mayLead(ctx context.Context, h *coord.Hold) error {
 	if e.rank == nil {
 		return nil
 	}
-	priorities, err := e.priorities(ctx, others)
-	if err == nil && slices.ContainsFunc(priorities, func(other int) bool { return other > *e.rank }) {
+	outranked, err := e.outranked(ctx, others)
+	if err == nil && outranked {
 		return errAside
 	}
 	return cmp.Or(h.Err(), err)
 }
 
-// priorities are those of the candidates that state one.
-func (e *Election) priorities(ctx context.Context, candidates []coord.Contender) ([]int, error) {
-	var mu sync.Mutex
-	var all []int
-	var failed error
+// outranked reports whether one of the candidates states a higher priority.
+func (e *Election) outranked(ctx context.Context, candidates []coord.Contender) (bool, error) {
+	higher, failures := make([]bool, len(candidates)), make([]error, len(candidates))
 	var reading sync.WaitGroup
-	for _, c := range candidates {
+	for i, c := range candidates {
 		reading.Go(func() {
 			data, _, err := e.client.Get(ctx, e.line.Dir+"/"+c.Name)
-			value, stated := inspect.Noted(data, priorityKey)
-			priority, invalid := strconv.Atoi(value)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case errors.Is(err, coord.ErrNoNode), errors.Is(err, coord.ErrNoAuth):
-			case err != nil:
-				failed = err
-			case stated && invalid == nil:
-				all = append(all, priority)
+			if !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNoAuth) {
+				failures[i] = err
 			}
+			value, _ := inspect.Noted(data, priorityKey)
+			priority, unstated := strconv.Atoi(value)
+			higher[i] = unstated == nil && priority > *e.rank
 		})
 	}
 	reading.Wait()
-	return all, failed
+	return slices.Contains(higher, true), cmp.Or(failures...)
 }

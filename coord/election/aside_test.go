@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,33 +32,38 @@ func newCrowd(b coordtest.Bubble, opts ...coord.Option) *crowd {
 }
 
 // stand has a candidate stand, behind all others.
-func (c *crowd) stand(name string, opts ...election.Option) *election.Election {
+func (c *crowd) stand(name string, opts ...election.Option) {
 	c.Helper()
 	c.clients[name] = c.Open(c.opts...)
-	e, err := election.New(c.clients[name], electionPath, opts...)
-	require.NoError(c, err)
+	e := at(c, c.clients[name], electionPath, opts...)
 	go func() {
 		if term, err := e.Campaign(c.Context(), []byte(name)); err == nil {
 			c.elected <- term
 		}
 	}()
 	time.Sleep(time.Second)
-	return e
+}
+
+// led has candidates without a priority stand, and returns the term of the
+// first.
+func (c *crowd) led(first string, others ...string) *election.Term {
+	c.Helper()
+	c.stand(first)
+	leader := c.next(first)
+	for _, name := range others {
+		c.stand(name)
+	}
+	return leader
 }
 
 // next returns the newest term, which is a candidate's of this name.
 func (c *crowd) next(name string) *election.Term {
 	c.Helper()
-	select {
-	case term := <-c.elected:
-		leader := leaderOf(c, c.any())
-		require.Equal(c, name, string(leader.Data))
-		require.Equal(c, term.Node(), leader.Node)
-		return term
-	case <-time.After(time.Hour):
-		require.Fail(c, "nobody is elected")
-		return nil
-	}
+	term := zktest.Receive(c, time.Hour, c.elected, "an election")
+	leader := coordtest.Call(c, c.any().Leader)
+	require.Equal(c, name, string(leader.Data))
+	require.Equal(c, term.Node(), leader.Node)
+	return term
 }
 
 // follow requires that candidates are elected in this order, and no other.
@@ -76,23 +82,16 @@ func (c *crowd) follow(before *election.Term, names ...string) {
 
 func (c *crowd) any() *election.Election {
 	c.Helper()
-	e, err := election.New(c.Open(c.opts...), electionPath)
-	require.NoError(c, err)
-	return e
+	return at(c, c.Open(c.opts...), electionPath)
 }
 
 // node returns the node of a candidate.
 func (c *crowd) node(name string) string {
 	c.Helper()
-	line, err := c.any().Candidates(c.Context())
-	require.NoError(c, err)
-	for _, candidate := range line {
-		if candidate.Owner == name {
-			return candidate.Node
-		}
-	}
-	require.Fail(c, "no such candidate", name)
-	return ""
+	line := coordtest.Call(c, c.any().Candidates)
+	at := slices.IndexFunc(line, func(candidate inspect.Contender) bool { return candidate.Owner == name })
+	require.GreaterOrEqual(c, at, 0, "no candidate %s", name)
+	return line[at].Node
 }
 
 // foreign has a candidate of another library stand, behind all others, and
@@ -158,9 +157,7 @@ func TestACandidateWithPriorityThatIsGoneIsNotWaitedFor(t *testing.T) {
 
 func TestALeaderNamesTheNext(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
+		leader := c.led("a", "b")
 		c.stand("c", election.WithPriority(7))
 		c.stand("d")
 		c.stand("e")
@@ -186,8 +183,7 @@ func TestALeaderNamesTheNext(t *testing.T) {
 // What the directory says about the next need not be this package's.
 func TestANameThatIsNoCandidatesHoldsNobodyUp(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
+		leader := c.led("a")
 		require.NoError(c, c.clients["a"].Create(c.Context(), electionPath+"/thing", nil))
 		_, err := c.clients["a"].Set(c.Context(), electionPath, inspect.Note(nil, "NEXT", "thing"), -1)
 		require.NoError(c, err)
@@ -209,10 +205,7 @@ func TestOneWhoIsNamedStepsBehindNobody(t *testing.T) {
 
 func TestATransferToOneWhoIsGoneLeavesTheLeader(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
-		c.stand("c")
+		leader := c.led("a", "b", "c")
 		gone := c.node("c")
 		c.Close(c.clients["c"])
 		for _, transfer := range []func(context.Context, string) error{leader.Transfer, c.any().Transfer} {
@@ -230,9 +223,7 @@ func TestATransferToOneWhoIsGoneLeavesTheLeader(t *testing.T) {
 
 func TestATransferPastOneWhoDoesNotStepAsideIsRefused(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
+		leader := c.led("a", "b")
 		foreign, other := c.foreign()
 		c.stand("c")
 		for _, transfer := range []func(context.Context, string) error{leader.Transfer, c.any().Transfer} {
@@ -254,10 +245,7 @@ func TestATransferPastOneWhoDoesNotStepAsideIsRefused(t *testing.T) {
 
 func TestOneWhoIsNamedAndDiesBeforeItLeadsIsNotWaitedFor(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
-		c.stand("c")
+		leader := c.led("a", "b", "c")
 		node := c.node("c")
 		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].SessionID()}})
 		err := leader.Transfer(c.Context(), node)
@@ -272,10 +260,7 @@ func TestOneWhoIsNamedAndDiesBeforeItLeadsIsNotWaitedFor(t *testing.T) {
 
 func TestATransferWhoseRepliesAreLostSucceeds(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
-		c.stand("c")
+		leader := c.led("a", "b", "c")
 		node := c.node("c")
 		lost := c.Server.Inject(zkembed.Match{
 			Session: leader.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpDelete}, Times: 2,
@@ -288,10 +273,7 @@ func TestATransferWhoseRepliesAreLostSucceeds(t *testing.T) {
 
 func TestALeaderIsAskedToHandTheLeadOver(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
-		c.stand("c")
+		leader := c.led("a", "b", "c")
 		revoked := leader.Revoked()
 		done := coordtest.Go(func() error { return c.any().Transfer(c.Context(), c.node("c")) })
 		<-revoked
@@ -312,10 +294,7 @@ func TestALeaderIsAskedToHandTheLeadOver(t *testing.T) {
 
 func TestALeaderThatDoesNotObeyLeadsOnAndTheNamedOneFollowsIt(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
-		c.stand("c")
+		leader := c.led("a", "b", "c")
 		require.ErrorIs(c, c.any().Transfer(c.Within(time.Minute), c.node("c")), context.DeadlineExceeded)
 		require.NoError(c, leader.Err())
 		c.follow(leader, "c", "b")
@@ -324,10 +303,7 @@ func TestALeaderThatDoesNotObeyLeadsOnAndTheNamedOneFollowsIt(t *testing.T) {
 
 func TestALostTermIsNotHandedOver(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a")
-		leader := c.next("a")
-		c.stand("b")
-		c.stand("c")
+		leader := c.led("a", "b", "c")
 		node := c.node("c")
 		require.NoError(c, c.Server.ExpireSession(leader.Session()))
 		<-leader.Done()
@@ -337,29 +313,25 @@ func TestALostTermIsNotHandedOver(t *testing.T) {
 }
 
 func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := w.Path("election")
-		es := []*election.Election{}
-		for range 4 {
-			e, err := election.New(coordtest.Open(t, w.ConnectString()), p, election.WithPriority(len(es)))
-			require.NoError(t, err)
-			es = append(es, e)
+	each(t, func(s scene) {
+		var es []*election.Election
+		for priority := range 4 {
+			es = append(es, s.candidate(election.WithPriority(priority)))
 		}
-		leader := elected(t, es[0], "0")
+		leader := elected(s, es[0], "0")
 		waits := []<-chan outcome{nil}
 		for i, name := range []string{"1", "2", "3"} {
-			waits = append(waits, stand(t, w, t.Context(), es[i+1], p, name, i+2))
+			waits = append(waits, s.stand(s.Context(), es[i+1], name, i+2))
 		}
-		line, err := es[3].Candidates(coordtest.Limited(t))
-		require.NoError(t, err)
-		require.Equal(t, "2", line[2].Owner)
-		require.NoError(t, leader.Transfer(coordtest.Limited(t), line[2].Node))
-		second := won(t, waits[2])
-		require.Equal(t, line[2].Node, second.Node())
-		require.NoError(t, second.Resign(coordtest.Limited(t)))
-		third := won(t, waits[3])
-		require.NoError(t, third.Resign(coordtest.Limited(t)))
-		require.NoError(t, won(t, waits[1]).Resign(coordtest.Limited(t)))
+		line := coordtest.Call(s, es[3].Candidates)
+		require.Equal(s, "2", line[2].Owner)
+		require.NoError(s, leader.Transfer(coordtest.Limited(s), line[2].Node))
+		second := coordtest.Had(s, waits[2])
+		require.Equal(s, line[2].Node, second.Node())
+		require.NoError(s, second.Resign(coordtest.Limited(s)))
+		third := coordtest.Had(s, waits[3])
+		require.NoError(s, third.Resign(coordtest.Limited(s)))
+		require.NoError(s, coordtest.Had(s, waits[1]).Resign(coordtest.Limited(s)))
 	})
 }
 
@@ -367,8 +339,7 @@ func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
 func TestATermWhoseWindowEndsWhileTheCandidateLooksIsNotReturned(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open(coord.WithDialect(coord.Kazoo))
-		e, err := election.New(c, electionPath)
-		require.NoError(b, err)
+		e := at(b, c, electionPath)
 		slow := b.Server.Inject(zkembed.Match{PathPrefix: electionPath, Ops: []zkembed.Op{zkembed.OpGetData}, Func: func(r zkembed.Request) bool {
 			return r.Paths[0] == electionPath
 		}, Times: 1}, zkembed.Hang())

@@ -16,7 +16,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
-	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -46,19 +45,19 @@ const (
 	failures = 3
 )
 
-// checked is an election at /e whose candidates are well as long as a is.
-func checked(b coordtest.Bubble, a *ailing) *election.Election {
+// checked is an election whose candidates are well as long as the check says
+// so.
+func checked(b coordtest.Bubble, check func(context.Context) error) *election.Election {
 	b.Helper()
-	e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, a.check))
-	require.NoError(b, err)
-	return e
+	return at(b, b.Open(), electionPath, election.WithHealth(every, failures, check))
 }
 
 // leads runs a candidate, whose terms are told on a channel: each begins with
-// its context, and ends with it.
-func leads(b coordtest.Bubble, ctx context.Context, e *election.Election) (begun, over chan context.Context, done <-chan error) {
+// its context, and ends with it. stop ends the run, and returns its error.
+func leads(b coordtest.Bubble, e *election.Election) (begun, over chan context.Context, stop func() error) {
+	ctx, cancel := context.WithCancel(b.Context())
 	begun, over = make(chan context.Context, 10), make(chan context.Context, 10)
-	done = coordtest.Go(func() error {
+	done := coordtest.Go(func() error {
 		return e.Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
 			begun <- ctx
 			<-ctx.Done()
@@ -66,94 +65,78 @@ func leads(b coordtest.Bubble, ctx context.Context, e *election.Election) (begun
 			return ctx.Err()
 		})
 	})
-	return begun, over, done
+	return begun, over, func() error { cancel(); return <-done }
 }
 
 func TestASickLeaderResignsAndStandsAgainWhenItIsWell(t *testing.T) {
-	for name, ail := range map[string]func(*ailing, bool){
+	coordtest.InBubbles(t, map[string]func(a *ailing, ill bool){
 		"fails": func(a *ailing, ill bool) { a.sick.Store(ill) },
 		"hangs": func(a *ailing, ill bool) { a.hangs.Store(ill) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				ctx, cancel := context.WithCancel(b.Context())
-				var a, other ailing
-				begun, over, done := leads(b, ctx, checked(b, &a))
-				<-begun
-				next, _, otherDone := leads(b, ctx, checked(b, &other))
-				time.Sleep(10 * every)
-				require.Empty(b, over, "resigned while it was well")
-				ill := time.Now()
-				ail(&a, true)
-				ended := <-over
-				require.ErrorIs(b, context.Cause(ended), recipe.ErrUnwell)
-				if name == "fails" {
-					require.ErrorIs(b, context.Cause(ended), errDisk)
-					require.LessOrEqual(b, time.Since(ill), failures*every)
-				}
-				require.GreaterOrEqual(b, time.Since(ill), (failures-1)*every)
-				leader := <-next
-				time.Sleep(time.Hour)
-				require.NoError(b, leader.Err())
-				line, err := checked(b, &other).Candidates(b.Context())
-				require.NoError(b, err)
-				require.Len(b, line, 1, "the sick one stands")
-				ail(&a, false)
-				time.Sleep(time.Minute)
-				line, err = checked(b, &other).Candidates(b.Context())
-				require.NoError(b, err)
-				require.Len(b, line, 2, "the one that is well again does not stand")
-				require.Empty(b, begun)
-				ail(&other, true)
-				<-begun
-				cancel()
-				require.ErrorIs(b, <-done, context.Canceled)
-				require.ErrorIs(b, <-otherDone, context.Canceled)
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, ail func(a *ailing, ill bool)) {
+		var a, other ailing
+		begun, over, stop := leads(b, checked(b, a.check))
+		<-begun
+		next, _, stopOther := leads(b, checked(b, other.check))
+		time.Sleep(10 * every)
+		require.Empty(b, over, "resigned while it was well")
+		ill := time.Now()
+		ail(&a, true)
+		ended := <-over
+		require.ErrorIs(b, context.Cause(ended), recipe.ErrUnwell)
+		if a.sick.Load() {
+			require.ErrorIs(b, context.Cause(ended), errDisk)
+			require.LessOrEqual(b, time.Since(ill), failures*every)
+		}
+		require.GreaterOrEqual(b, time.Since(ill), (failures-1)*every)
+		leader := <-next
+		time.Sleep(time.Hour)
+		require.NoError(b, leader.Err())
+		line := coordtest.Call(b, checked(b, other.check).Candidates)
+		require.Len(b, line, 1, "the sick one stands")
+		ail(&a, false)
+		time.Sleep(time.Minute)
+		line = coordtest.Call(b, checked(b, other.check).Candidates)
+		require.Len(b, line, 2, "the one that is well again does not stand")
+		require.Empty(b, begun)
+		ail(&other, true)
+		<-begun
+		require.ErrorIs(b, stop(), context.Canceled)
+		require.ErrorIs(b, stopOther(), context.Canceled)
+	})
 }
 
 func TestFewerFailuresInARowEndNoTerm(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		ctx, cancel := context.WithCancel(b.Context())
 		var calls atomic.Int32
-		e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, func(context.Context) error {
+		e := checked(b, func(context.Context) error {
 			if calls.Add(1)%failures == 1 {
 				return nil
 			}
 			return errDisk
-		}))
-		require.NoError(b, err)
-		begun, over, done := leads(b, ctx, e)
+		})
+		begun, over, stop := leads(b, e)
 		<-begun
 		time.Sleep(time.Hour)
 		require.Empty(b, over)
 		require.Greater(b, calls.Load(), int32(300))
-		cancel()
-		require.ErrorIs(b, <-done, context.Canceled)
+		require.ErrorIs(b, stop(), context.Canceled)
 	})
 }
 
 func TestASickCandidateLeavesTheLine(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		ctx, cancel := context.WithCancel(b.Context())
 		var a, other ailing
-		e := checked(b, &other)
-		first, err := e.Campaign(b.Context(), nil)
-		require.NoError(b, err)
-		begun, _, done := leads(b, ctx, checked(b, &a))
+		e := checked(b, other.check)
+		first := elected(b, e, "leader")
+		begun, _, stop := leads(b, checked(b, a.check))
 		time.Sleep(time.Minute)
 		a.sick.Store(true)
 		time.Sleep(time.Minute)
-		line, err := e.Candidates(b.Context())
-		require.NoError(b, err)
-		require.Len(b, line, 1)
+		require.Len(b, coordtest.Call(b, e.Candidates), 1)
 		require.NoError(b, first.Resign(b.Context()))
 		time.Sleep(time.Hour)
 		require.Empty(b, begun, "a sick one leads")
-		cancel()
-		err = <-done
+		err := stop()
 		require.ErrorIs(b, err, context.Canceled)
 		require.ErrorIs(b, err, errDisk)
 	})
@@ -166,13 +149,13 @@ func TestASickLeaderResignsAfterItsFunctionHasReturned(t *testing.T) {
 		var a, other ailing
 		goOn := make(chan bool)
 		done := coordtest.Go(func() error {
-			return checked(b, &a).Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
+			return checked(b, a.check).Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
 				<-goOn
 				return errDisk // says no more than the check
 			})
 		})
 		time.Sleep(time.Second)
-		next, _, otherDone := leads(b, ctx, checked(b, &other))
+		next, _, stop := leads(b, checked(b, other.check))
 		a.sick.Store(true)
 		time.Sleep(time.Hour)
 		require.Empty(b, next, "two lead")
@@ -181,45 +164,38 @@ func TestASickLeaderResignsAfterItsFunctionHasReturned(t *testing.T) {
 		require.Empty(b, done, "Run has ended")
 		cancel()
 		<-done
-		<-otherDone
+		_ = stop()
 	})
 }
 
 // A check that ignores its context is not called again and again beside itself.
 func TestACheckRunsOnceAtATime(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		ctx, cancel := context.WithCancel(b.Context())
 		stuck := make(chan bool)
 		var calls atomic.Int32
-		e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, func(context.Context) error {
+		e := checked(b, func(context.Context) error {
 			if calls.Add(1) > 1 {
 				<-stuck
 			}
 			return nil
-		}))
-		require.NoError(b, err)
-		begun, over, done := leads(b, ctx, e)
+		})
+		begun, over, stop := leads(b, e)
 		<-begun
 		<-over
 		time.Sleep(time.Hour)
 		require.EqualValues(b, 2, calls.Load())
 		close(stuck)
 		<-begun
-		cancel()
-		require.ErrorIs(b, <-done, context.Canceled)
+		require.ErrorIs(b, stop(), context.Canceled)
 	})
 }
 
 func TestOptionsOfAnElectionThatCannotBe(t *testing.T) {
-	srv, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, srv.Close()) })
-	c := coordtest.Open(t, srv.ConnectString())
 	well := func(context.Context) error { return nil }
 	for _, opt := range []election.Option{
 		nil, election.WithHealth(0, 1, well), election.WithHealth(time.Second, 0, well), election.WithHealth(time.Second, 1, nil),
 	} {
-		_, err := election.New(c, "/e", opt)
+		_, err := election.New(&coord.Client{}, "/e", opt)
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.ErrorContains(t, err, "/e")
 	}
@@ -251,43 +227,39 @@ func probe(t testing.TB, h http.Handler, target string) (status int, p probed) {
 }
 
 func TestALoadBalancerFindsTheLeader(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		path := w.Path("election")
-		a, b := at(t, coordtest.Open(t, w.ConnectString()), path), at(t, coordtest.Open(t, w.ConnectString()), path)
-		status, none := probe(t, election.Handler(b), "/leader")
-		require.Equal(t, http.StatusServiceUnavailable, status)
-		require.Nil(t, none.Leader)
-		require.Equal(t, path, none.Path)
-		require.Contains(t, none.Error, election.ErrNoLeader.Error())
-		term := elected(t, a, "10.1.2.3:8080")
+	each(t, func(s scene) {
+		a, b := s.candidate(), s.candidate()
+		status, none := probe(s, election.Handler(b), "/leader")
+		require.Equal(s, http.StatusServiceUnavailable, status)
+		require.Nil(s, none.Leader)
+		require.Equal(s, s.path, none.Path)
+		require.Contains(s, none.Error, election.ErrNoLeader.Error())
+		term := elected(s, a, "10.1.2.3:8080")
 		for e, want := range map[*election.Election]int{a: http.StatusOK, b: http.StatusServiceUnavailable} {
-			status, p := probe(t, election.Handler(e), "/leader")
-			require.Equal(t, want, status)
-			require.Empty(t, p.Error)
-			require.Equal(t, "10.1.2.3:8080", p.Leader.Data)
-			require.Equal(t, term.Token(), p.Leader.Token)
-			require.Equal(t, term.Node(), p.Leader.Node)
+			status, p := probe(s, election.Handler(e), "/leader")
+			require.Equal(s, want, status)
+			require.Empty(s, p.Error)
+			require.Equal(s, "10.1.2.3:8080", p.Leader.Data)
+			require.Equal(s, term.Token(), p.Leader.Token)
+			require.Equal(s, term.Node(), p.Leader.Node)
 		}
-		require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte{0xff}))
+		require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte{0xff}))
 		for _, e := range []*election.Election{a, b} {
-			_, p := probe(t, election.Handler(e), "/leader")
-			require.Equal(t, []byte{0xff}, p.Leader.Base64)
+			_, p := probe(s, election.Handler(e), "/leader")
+			require.Equal(s, []byte{0xff}, p.Leader.Base64)
 		}
-		require.NoError(t, term.Resign(coordtest.Limited(t)))
-		status, _ = probe(t, election.Handler(a), "/leader")
-		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.NoError(s, term.Resign(coordtest.Limited(s)))
+		status, _ = probe(s, election.Handler(a), "/leader")
+		require.Equal(s, http.StatusServiceUnavailable, status)
 	})
 }
 
 // A leader that is cut off stops saying so before another can lead.
 func TestALeaderThatIsCutOffIsNotReady(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := b.Open()
 		var a ailing
-		e, err := election.New(c, "/e", election.WithHealth(every, failures, a.check))
-		require.NoError(b, err)
-		term, err := e.Campaign(b.Context(), nil)
-		require.NoError(b, err)
+		e := checked(b, a.check)
+		term := elected(b, e, "leader")
 		h := election.Handler(e)
 		for _, target := range []string{"/healthz", "/readyz", "/leader"} {
 			status, _ := probe(b, h, target)

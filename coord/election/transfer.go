@@ -77,7 +77,8 @@ func (e *Election) name(
 	c := e.client.Fresh()
 	err = c.Retry(ctx, func(ctx context.Context) error {
 		for {
-			line, at, err := e.find(candidate, func() ([]string, error) { return c.Children(ctx, e.line.Dir) })
+			names, err := c.Children(ctx, e.line.Dir)
+			line, at, err := e.find(candidate, names, err)
 			if err != nil {
 				return err
 			}
@@ -107,9 +108,8 @@ func (e *Election) name(
 	return leader, err
 }
 
-// find returns the line, and the candidate's place in it.
-func (e *Election) find(candidate string, list func() ([]string, error)) (line []coord.Contender, at int, err error) {
-	names, err := list()
+// find returns the line, and the candidate's place in it, by a listing.
+func (e *Election) find(candidate string, names []string, err error) (line []coord.Contender, at int, _ error) {
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return nil, 0, err
 	}
@@ -126,11 +126,8 @@ func (e *Election) find(candidate string, list func() ([]string, error)) (line [
 func (e *Election) awaitTerm(ctx context.Context, candidate string) error {
 	notice := inspect.Notice(candidate)
 	return e.client.Fresh().Wait(ctx, func(v *coord.View) (begun bool, err error) {
-		var names []string
-		line, at, err := e.find(candidate, func() ([]string, error) {
-			names, err = v.Dir(e.line.Dir)
-			return names, err
-		})
+		names, err := v.Dir(e.line.Dir)
+		line, at, err := e.find(candidate, names, err)
 		if err != nil || at > 0 {
 			return false, err
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -26,18 +28,11 @@ func quietly(t *testing.T, w *zktest.World, f func(*coord.Client)) zkembed.Count
 	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"))
 	require.NoError(t, coordtest.Acquire(t, m).Release(t.Context())) // makes the directory
-	before := w.Embedded().SessionCounts(c.SessionID())
-	f(c)
-	return w.Embedded().SessionCounts(c.SessionID()).Since(before)
-}
-
-func embedded(t *testing.T) *zktest.World {
-	w := zktest.NewEmbedded(t, zkembed.WithTick(200*time.Millisecond), zkembed.WithSessionTimeouts(0, time.Hour))
-	return w
+	return coordtest.Spent(w.Embedded(), c, func() { f(c) })
 }
 
 func TestAnUncontendedAcquireAndReleaseAreThreeRequests(t *testing.T) {
-	w := embedded(t)
+	w := zktest.NewEmbedded(t)
 	const cycles = 100
 	counts := quietly(t, w, func(c *coord.Client) {
 		m := mutex(t, c, w.Path("lock"))
@@ -72,7 +67,7 @@ func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 }
 
 func TestABusyTryIsOneRead(t *testing.T) {
-	w := embedded(t)
+	w := zktest.NewEmbedded(t)
 	h := coordtest.Acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("other")))
 	counts := quietly(t, w, func(c *coord.Client) {
 		require.ErrorIs(t, coordtest.Err(mutex(t, c, w.Path("other")).TryAcquire(t.Context())), coord.ErrBusy)
@@ -89,14 +84,7 @@ func TestAHandOffThatComesSoonIsSixRequests(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				const rounds = 5
 				turn := func(m *lock.Mutex) {
-					h, err := m.Acquire(b.Context())
-					if err == nil {
-						time.Sleep(held)
-						err = h.Release(b.Context())
-					}
-					if err != nil {
-						b.Error(err)
-					}
+					assert.NoError(b, m.Do(b.Context(), func(context.Context, *coord.Hold) error { time.Sleep(held); return nil }))
 				}
 				var all []*lock.Mutex
 				var working sync.WaitGroup
@@ -132,8 +120,7 @@ func TestAcquiresThatTimeOutAreFourRequestsEachAndLeaveOneWatchInAll(t *testing.
 		watches, nodes := b.Server.WatchCount(), len(b.Server.Nodes())
 		const attempts = 20
 		for range attempts {
-			_, err := m.Acquire(b.Within(100 * time.Millisecond))
-			require.ErrorIs(b, err, context.DeadlineExceeded)
+			require.ErrorIs(b, coordtest.Err(m.Acquire(b.Within(100*time.Millisecond))), context.DeadlineExceeded)
 			time.Sleep(100 * time.Millisecond) // the deletion may go on
 		}
 		counts := b.Server.SessionCounts(c.SessionID())
@@ -158,19 +145,12 @@ func TestAMissingNodeIsNotWatched(t *testing.T) {
 		}), coord.ErrNoNode)
 		require.Zero(b, b.Server.WatchCount())
 
-		m, granted := mutex(b.T, b.Open(), "/lock"), make(chan *coord.Hold)
 		h := coordtest.Acquire(b, mutex(b.T, c, "/lock"))
 		before := b.Server.Counts() // the directory is made
-		go func() {
-			h, err := m.Acquire(b.Context())
-			if err != nil {
-				b.Error(err)
-			}
-			granted <- h
-		}()
+		next := coordtest.Begin(b.Context(), mutex(b.T, b.Open(), "/lock").Acquire)
 		time.Sleep(time.Second)
 		require.NoError(b, h.Release(b.Context()))
-		require.NoError(b, (<-granted).Release(b.Context()))
+		require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
 		require.Zero(b, b.Server.Counts().Since(before)[zkembed.OpExists])
 		require.Zero(b, b.Server.WatchCount(), "on nodes that have gone")
 	})
@@ -197,22 +177,27 @@ func BenchmarkHandOff(b *testing.B) {
 			for i := range cycles {
 				cycles[i] = contender(b, w)
 			}
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			b.ReportAllocs()
-			b.ResetTimer()
-			var sessions sync.WaitGroup
-			for _, cycle := range cycles {
-				sessions.Go(func() {
-					for left.Add(-1) >= 0 {
-						cycle()
-					}
-				})
-			}
-			sessions.Wait()
-			b.StopTimer()
+			together(b, cycles)
 		})
 	}
+}
+
+// together measures cycles that run all the time, each in its goroutine.
+func together(b *testing.B, cycles []func()) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ReportAllocs()
+	b.ResetTimer()
+	var running sync.WaitGroup
+	for _, cycle := range cycles {
+		running.Go(func() {
+			for left.Add(-1) >= 0 {
+				cycle()
+			}
+		})
+	}
+	running.Wait()
+	b.StopTimer()
 }
 
 // contender returns one cycle of acquire and release of a session of its own,
@@ -226,9 +211,7 @@ func contender(b *testing.B, w *zktest.World, opts ...lock.Option) (cycle func()
 		if err == nil {
 			err = h.Release(b.Context())
 		}
-		if err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, err)
 	}
 	cycle()
 	return cycle
@@ -242,21 +225,7 @@ func BenchmarkManyInOneProcess(b *testing.B) {
 		"queue=local": {lock.LocalQueue(1000, time.Second)},
 	} {
 		b.Run(name, func(b *testing.B) {
-			cycle := contender(b, zktest.NewEmbedded(b), opts...)
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			b.ReportAllocs()
-			b.ResetTimer()
-			var goroutines sync.WaitGroup
-			for range 2000 {
-				goroutines.Go(func() {
-					for left.Add(-1) >= 0 {
-						cycle()
-					}
-				})
-			}
-			goroutines.Wait()
-			b.StopTimer()
+			together(b, slices.Repeat([]func(){contender(b, zktest.NewEmbedded(b), opts...)}, 2000))
 		})
 	}
 }
@@ -270,45 +239,32 @@ func BenchmarkLinger(b *testing.B) {
 	}
 }
 
-// acquirer is a lock, and releaser what is held of it.
-type (
-	acquirer func(context.Context) (releaser, error)
-	releaser func(context.Context) error
-)
+// contested is a lock, whose function runs while it is held.
+type contested func(ctx context.Context, held func()) error
 
 // herdLock is the simple lock, to compare with and not to use: one ephemeral
 // node, which all try to create and all watch.
-type herdLock struct{ client *coord.Client }
-
-const herdNode = "/herd"
-
-func (l herdLock) acquire(ctx context.Context) (releaser, error) {
-	for {
-		_, err := l.client.Txn(ctx, coord.EphemeralOp(herdNode, nil))
-		if err == nil {
-			return func(ctx context.Context) error { return l.client.Delete(ctx, herdNode, -1) }, nil
-		}
-		if !errors.Is(err, coord.ErrNodeExists) {
-			return nil, err
-		}
-		err = l.client.Wait(ctx, func(v *coord.View) (gone bool, err error) {
-			_, _, err = v.Get(herdNode)
-			return false, err
-		})
-		if !errors.Is(err, coord.ErrNoNode) {
-			return nil, err
+func herdLock(c *coord.Client) contested {
+	const node = "/herd"
+	return func(ctx context.Context, held func()) error {
+		for {
+			_, err := c.Txn(ctx, coord.EphemeralOp(node, nil))
+			if err == nil {
+				held()
+				return c.Delete(ctx, node, -1)
+			}
+			if !errors.Is(err, coord.ErrNodeExists) {
+				return err
+			}
+			err = c.Wait(ctx, func(v *coord.View) (gone bool, err error) {
+				_, _, err = v.Get(node)
+				return false, err
+			})
+			if !errors.Is(err, coord.ErrNoNode) {
+				return err
+			}
 		}
 	}
-}
-
-type lineLock struct{ *lock.Mutex }
-
-func (l lineLock) acquire(ctx context.Context) (releaser, error) {
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return h.Release, nil
 }
 
 // handOver is what the server saw.
@@ -317,28 +273,21 @@ type handOver struct{ requests, events int }
 // handOvers has n wait, each in a session of its own, and releases the lock
 // until all have had it. It returns what the server saw when n waited, and in
 // all of the n hand-overs.
-func handOvers(t *testing.T, n int, lockOf func(*coord.Client) acquirer) (first, all handOver) {
+func handOvers(t *testing.T, n int, lockOf func(*coord.Client) contested) (first, all handOver) {
 	t.Helper()
 	const long = 10 * time.Hour // no client pings or probes meanwhile
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		granted := make(chan releaser, 1)
+		var done sync.WaitGroup
+		goOn := make(chan bool)
 		for range n + 1 {
-			acquire := lockOf(b.Open(coord.WithSessionTimeout(long)))
-			go func() {
-				release, err := acquire(b.Context())
-				if err != nil {
-					b.Error(err)
-				}
-				granted <- release
-			}()
+			do := lockOf(b.Open(coord.WithSessionTimeout(long)))
+			done.Go(func() { assert.NoError(b, do(b.Context(), func() { <-goOn })) })
 			synctest.Wait()
 		}
-		release := <-granted
 		time.Sleep(time.Second) // until the background work is done
 		begun := b.Server.Counts()
 		for i := range n {
-			require.NoError(b, release(b.Context()))
-			release = <-granted
+			goOn <- true
 			time.Sleep(time.Second)
 			seen := b.Server.Counts().Since(begun)
 			all = handOver{seen.Total(), seen[zkembed.OpNotify]}
@@ -346,7 +295,8 @@ func handOvers(t *testing.T, n int, lockOf func(*coord.Client) acquirer) (first,
 				first = all
 			}
 		}
-		require.NoError(b, release(b.Context()))
+		goOn <- true
+		done.Wait()
 	}, zkembed.WithSessionTimeouts(0, long))
 	return first, all
 }
@@ -359,8 +309,13 @@ func TestAHandOverCostsTheSameHoweverManyWaitAndWithAHerdItDoesNot(t *testing.T)
 	t.Log("waiting | herd: requests, events | line: requests, events | all n hand-overs: herd | line")
 	for _, n := range []int{2, 8, 32} {
 		var r, all row
-		r.herd, all.herd = handOvers(t, n, func(c *coord.Client) acquirer { return herdLock{c}.acquire })
-		r.line, all.line = handOvers(t, n, func(c *coord.Client) acquirer { return lineLock{mutex(t, c, "/line")}.acquire })
+		r.herd, all.herd = handOvers(t, n, herdLock)
+		r.line, all.line = handOvers(t, n, func(c *coord.Client) contested {
+			m := mutex(t, c, "/line")
+			return func(ctx context.Context, held func()) error {
+				return m.Do(ctx, func(context.Context, *coord.Hold) error { held(); return nil })
+			}
+		})
 		rows[n] = r
 		t.Logf("%7d | %14d, %6d | %14d, %6d | %8d, %5d | %4d, %5d", n, r.herd.requests, r.herd.events,
 			r.line.requests, r.line.events, all.herd.requests, all.herd.events, all.line.requests, all.line.events)

@@ -26,14 +26,6 @@ func delayed(b coordtest.Bubble, opts ...lock.Option) *lock.Mutex {
 	return mutex(b.T, b.Open(), "/lock", append(opts, lock.Delay(delay))...)
 }
 
-// sometime acquires what may take longer than a test waits otherwise.
-func sometime(b coordtest.Bubble, m *lock.Mutex) *coord.Hold {
-	b.Helper()
-	h, err := m.Acquire(b.Context())
-	require.NoError(b, err)
-	return h
-}
-
 // unclean are the ways in which a hold ends that its holder does not release.
 var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 	"its session ends": func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) {
@@ -63,71 +55,62 @@ var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 }
 
 func TestAfterAnUncleanEndTheNextWaitsForTheDelay(t *testing.T) {
-	for name, end := range unclean {
-		for _, early := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				coordtest.InBubble(t, func(b coordtest.Bubble) {
-					m, other := delayed(b), delayed(b)
-					h := coordtest.Acquire(b, m)
-					var waiting <-chan *coord.Hold
-					if early {
-						waiting = coordtest.Go(func() *coord.Hold {
-							return sometime(b, other)
-						})
-						time.Sleep(time.Second)
-					}
-					end(b, m, h)
-					<-h.Done()
-					ended := time.Now()
-					if !early {
-						time.Sleep(2 * T)
-						ended = time.Now()
-						waiting = coordtest.Go(func() *coord.Hold { return sometime(b, other) })
-					}
-					next := <-waiting
-					require.GreaterOrEqual(b, time.Since(ended)+2*T, delay)
-					require.Less(b, time.Since(ended), delay+2*T)
-					if !early {
-						require.GreaterOrEqual(b, time.Since(ended), delay)
-					}
-					require.NoError(b, next.Err())
-					require.NoError(b, next.Release(b.Context()))
-					released := time.Now()
-					again := coordtest.Acquire(b, other)
-					require.Less(b, time.Since(released), time.Second, "a delay after a release")
-					require.NoError(b, again.Release(b.Context()))
-				})
-			})
-		}
+	for _, early := range []bool{true, false} {
+		coordtest.InBubbles(t, unclean, func(b coordtest.Bubble, end func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold)) {
+			m, other := delayed(b), delayed(b)
+			h := coordtest.Acquire(b, m)
+			var waiting <-chan coordtest.Outcome[*coord.Hold]
+			if early {
+				waiting = coordtest.Begin(b.Context(), other.Acquire)
+				time.Sleep(time.Second)
+			}
+			end(b, m, h)
+			<-h.Done()
+			ended := time.Now()
+			if !early {
+				time.Sleep(2 * T)
+				ended = time.Now()
+				waiting = coordtest.Begin(b.Context(), other.Acquire)
+			}
+			next := coordtest.Had(b, waiting)
+			require.GreaterOrEqual(b, time.Since(ended)+2*T, delay)
+			require.Less(b, time.Since(ended), delay+2*T)
+			if !early {
+				require.GreaterOrEqual(b, time.Since(ended), delay)
+			}
+			require.NoError(b, next.Err())
+			require.NoError(b, next.Release(b.Context()))
+			released := time.Now()
+			again := coordtest.Acquire(b, other)
+			require.Less(b, time.Since(released), time.Second, "a delay after a release")
+			require.NoError(b, again.Release(b.Context()))
+		})
 	}
 }
 
 func TestAfterAReleaseThereIsNoDelay(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("lock")
-		var ms []*lock.Mutex
-		for range 2 {
-			ms = append(ms, mutex(t, coordtest.Open(t, w.ConnectString()), path, lock.Delay(time.Hour)))
+		var ms [2]*lock.Mutex
+		for i := range ms {
+			ms[i] = mutex(t, coordtest.Open(t, w.ConnectString()), path, lock.Delay(time.Hour))
 		}
 		for i := range 6 {
 			h := coordtest.Acquire(t, ms[i%2])
 			if i == 3 { // also when somebody has written into the node
 				require.NoError(t, inspect.Revoke(coordtest.Limited(t), ms[0].Client(), h.Node()))
 			}
-			names, _, err := w.Admin().Children(path)
-			require.NoError(t, err)
+			names := coordtest.Children(t, w, path)
 			require.Contains(t, names, "holder")
 			require.NoError(t, h.Release(coordtest.Limited(t)))
 		}
-		names, _, err := w.Admin().Children(path)
-		require.NoError(t, err)
+		names := coordtest.Children(t, w, path)
 		require.Empty(t, names)
 		require.NoError(t, ms[0].Do(coordtest.Limited(t), func(context.Context, *coord.Hold) error { return nil }))
-		h, err := ms[1].TryAcquire(coordtest.Limited(t))
-		require.NoError(t, err)
+		h := coordtest.Call(t, ms[1].TryAcquire)
 		w.ExpireSession(h.Session())
 		zktest.Eventually(t, coordtest.Soon, func() bool {
-			_, err = ms[0].TryAcquire(coordtest.Limited(t))
+			_, err := ms[0].TryAcquire(coordtest.Limited(t))
 			require.ErrorIs(t, err, coord.ErrBusy)
 			return len(err.Error()) > len(coord.ErrBusy.Error())+100 // it names the former holder
 		}, "a try that finds the unclean end")
@@ -138,7 +121,7 @@ func TestAfterAReleaseThereIsNoDelay(t *testing.T) {
 // Those who wait through the delay die, give up, or only try, and together wait
 // for it once.
 func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
-	for name, attempt := range map[string]func(b coordtest.Bubble){
+	coordtest.InBubbles(t, map[string]func(b coordtest.Bubble){
 		"it dies": func(b coordtest.Bubble) {
 			c := b.Open()
 			failed := coordtest.Go(func() error {
@@ -171,24 +154,21 @@ func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
 			require.ErrorIs(b, coordtest.Err(delayed(b).Acquire(b.Within(delay/8))), context.DeadlineExceeded)
 			require.Equal(b, 2, lost.Fired())
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				h := coordtest.Acquire(b, delayed(b))
-				require.NoError(b, b.Server.ExpireSession(h.Session()))
-				<-h.Done()
-				begun := time.Now()
-				for range 3 {
-					attempt(b)
-				}
-				h = sometime(b, delayed(b))
-				require.InDelta(b, delay, time.Since(begun), float64(10*time.Second))
-				require.GreaterOrEqual(b, time.Since(begun), delay)
-				require.NoError(b, h.Release(b.Context()))
-				require.NoError(b, coordtest.Acquire(b, delayed(b)).Release(b.Context()))
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, attempt func(b coordtest.Bubble)) {
+		h := coordtest.Acquire(b, delayed(b))
+		require.NoError(b, b.Server.ExpireSession(h.Session()))
+		<-h.Done()
+		begun := time.Now()
+		for range 3 {
+			attempt(b)
+		}
+		h, err := delayed(b).Acquire(b.Context())
+		require.NoError(b, err)
+		require.InDelta(b, delay, time.Since(begun), float64(10*time.Second))
+		require.GreaterOrEqual(b, time.Since(begun), delay)
+		require.NoError(b, h.Release(b.Context()))
+		require.NoError(b, coordtest.Acquire(b, delayed(b)).Release(b.Context()))
+	})
 }
 
 func TestALostReplyOfAGrantIsNoUncleanEnd(t *testing.T) {
@@ -236,7 +216,7 @@ func TestALocalQueueWithADelayLeavesNoRecordBehind(t *testing.T) {
 			require.NoError(b, h.Release(b.Context()))
 		}
 		time.Sleep(2 * time.Minute)
-		require.Empty(b, contenders(b, m))
+		require.Empty(b, coordtest.Call(b, m.Contenders))
 		begun := time.Now()
 		require.NoError(b, coordtest.Acquire(b, delayed(b)).Release(b.Context()))
 		require.Less(b, time.Since(begun), time.Second)

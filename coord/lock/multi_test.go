@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -20,6 +23,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func multi(t *testing.T, locks ...lock.Acquirer) *lock.Multi {
@@ -57,19 +61,6 @@ func awaitNodes(t *testing.T, w *zktest.World, want []int, paths ...string) {
 	zktest.Eventually(t, coordtest.Soon, func() bool { return slices.Equal(want, nodes(w, paths...)) }, "%v nodes in %v", want, paths)
 }
 
-// acquireAll acquires in the background.
-func acquireAll(ctx context.Context, m *lock.Multi) <-chan result {
-	return coordtest.Go(func() result {
-		g, err := m.Acquire(ctx)
-		return result{g, err}
-	})
-}
-
-type result struct {
-	group *recipe.Group
-	err   error
-}
-
 func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
@@ -87,8 +78,7 @@ func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 		require.ErrorContains(t, err, w.Path("a"), "it says which lock is busy")
 		require.ErrorIs(t, coordtest.Err(mutex(t, other, w.Path("a")).TryAcquire(coordtest.Limited(t))), coord.ErrBusy)
 		require.ErrorIs(t, coordtest.Err(shared(t, other, w.Path("c")).TryAcquireRead(coordtest.Limited(t))), coord.ErrBusy)
-		reads, err := shared(t, other, w.Path("b")).TryAcquireRead(coordtest.Limited(t))
-		require.NoError(t, err)
+		reads := coordtest.Call(t, shared(t, other, w.Path("b")).TryAcquireRead)
 
 		require.NoError(t, g.Release(coordtest.Limited(t)))
 		require.ErrorIs(t, g.Err(), coord.ErrReleased)
@@ -110,13 +100,10 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 					for range 10 {
 						err := m.Do(coordtest.Limited(t), func(context.Context, *recipe.Group) error {
 							defer inside.Add(-1)
-							if n := inside.Add(1); n != 1 {
-								t.Errorf("%d hold all the locks", n)
-							}
+							assert.EqualValues(t, 1, inside.Add(1), "so many hold all the locks")
 							return nil
 						})
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 					}
@@ -138,10 +125,10 @@ func TestAMultiLockThatCannotHaveAllHoldsNone(t *testing.T) {
 		require.Equal(t, []int{0, 0, 1}, nodes(w, "a", "b", "c"))
 
 		ctx, cancel := context.WithCancel(coordtest.Limited(t))
-		done := acquireAll(ctx, three(t, w, c))
+		done := coordtest.Begin(ctx, three(t, w, c).Acquire)
 		awaitNodes(t, w, []int{1, 1, 2}, "a", "b", "c")
 		cancel()
-		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, done, "the acquire ends").err, context.Canceled)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, done, "the acquire ends").Err, context.Canceled)
 		awaitNodes(t, w, []int{0, 0, 1}, "a", "b", "c")
 		require.NoError(t, h.Release(coordtest.Limited(t)))
 	})
@@ -153,11 +140,11 @@ func TestAMultiLockReturnsAtTheEndOfItsContextAlsoWhenNoServerAnswers(t *testing
 		arrive := make(chan struct{})
 		held := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: w.Path("b"), Do: proxy.Hold(arrive)})
 		ctx, cancel := context.WithCancel(coordtest.Limited(t))
-		done := acquireAll(ctx, three(t, w, c))
+		done := coordtest.Begin(ctx, three(t, w, c).Acquire)
 		zktest.Receive(t, coordtest.Soon, held.First(), "the second lock's create is sent")
 		require.Equal(t, []int{1, 0, 0}, nodes(w, "a", "b", "c"))
 		cancel()
-		err := zktest.Receive(t, coordtest.Soon, done, "the acquire ends while no server answers").err
+		err := zktest.Receive(t, coordtest.Soon, done, "the acquire ends while no server answers").Err
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, []int{1, 0, 0}, nodes(w, "a", "b", "c"), "the servers have not heard of it yet")
 		close(arrive)
@@ -173,10 +160,10 @@ func TestTheDeadlineOfAMultiLockIsForAllItsLocksTogether(t *testing.T) {
 		b, err := mutex(t, other, "/b").Acquire(t.Context())
 		require.NoError(t, err)
 		begun := time.Now()
-		done := acquireAll(coordtest.Within(t, 10*time.Second), multi(t, mutex(t, c, "/b"), mutex(t, c, "/a")))
+		done := coordtest.Begin(coordtest.Within(t, 10*time.Second), multi(t, mutex(t, c, "/b"), mutex(t, c, "/a")).Acquire)
 		time.Sleep(6 * time.Second)
 		require.NoError(t, a.Release(t.Context()))
-		require.ErrorIs(t, (<-done).err, context.DeadlineExceeded)
+		require.ErrorIs(t, (<-done).Err, context.DeadlineExceeded)
 		require.Equal(t, 10*time.Second, time.Since(begun))
 		require.NoError(t, b.Release(t.Context()))
 	})
@@ -192,10 +179,9 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
 				c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
 				h := coordtest.Acquire(t, mutex(t, other, w.Path("b")))
-				done := acquireAll(coordtest.Limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))))
+				done := coordtest.Begin(coordtest.Limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))).Acquire)
 				awaitNodes(t, w, []int{1, 2}, "a", "b")
-				names, _, err := w.Admin().Children(w.Path("a"))
-				require.NoError(t, err)
+				names := coordtest.Children(t, w, w.Path("a"))
 				first := w.Path("a") + "/" + names[0]
 				lose(w, c, first)
 				zktest.Eventually(t, coordtest.Soon, func() bool {
@@ -203,37 +189,17 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 					return len(again) == 1 && again[0] != names[0]
 				}, "the first lock is acquired again")
 				require.NoError(t, h.Release(coordtest.Limited(t)))
-				got := zktest.Receive(t, coordtest.Soon, done, "all locks")
-				require.NoError(t, got.err)
-				require.NoError(t, got.group.Err())
-				require.NoError(t, got.group.Release(coordtest.Limited(t)))
+				all := coordtest.Had(t, done)
+				require.NoError(t, all.Err())
+				require.NoError(t, all.Release(coordtest.Limited(t)))
 			})
 		})
 	}
 }
 
-func TestAMultiLockEndsWhenItLosesOneOfItsLocks(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		g := coordtest.Acquire(t, three(t, w, c))
-		ctx := g.Context(coordtest.Limited(t))
-		lost := g.Holds()[1]
-		require.NoError(t, w.Admin().Delete(lost.Node(), -1))
-		zktest.Receive(t, coordtest.Soon, g.Done(), "the end of the whole")
-		require.ErrorIs(t, g.Err(), coord.ErrLost)
-		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted)
-		zktest.Receive(t, coordtest.Soon, ctx.Done(), "the end of its context")
-		require.ErrorIs(t, context.Cause(ctx), coord.ErrNodeDeleted)
-		require.NoError(t, g.Holds()[0].Err(), "the others are held until released")
-		require.NoError(t, g.Release(coordtest.Limited(t)))
-		require.ErrorIs(t, g.Err(), coord.ErrLost, "the release does not hide the loss")
-	})
-}
-
 func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ProxyConnectString())
-		g := coordtest.Acquire(t, three(t, w, c))
+		g := coordtest.Acquire(t, three(t, w, coordtest.Open(t, w.ProxyConnectString())))
 		arrive := make(chan struct{})
 		w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Times: proxy.Always, Do: proxy.Hold(arrive)})
 		err := g.Release(coordtest.Within(t, 50*time.Millisecond))
@@ -283,41 +249,118 @@ func TestAMultiLockThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheContextOfAMultiLockCarriesItsHolds(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		again := mutex(t, c, w.Path("a"), lock.Reentrant())
-		failed := errors.New("the work failed")
-		err := multi(t, again, mutex(t, c, w.Path("b"))).Do(coordtest.Limited(t), func(ctx context.Context, g *recipe.Group) error {
-			h, err := again.Acquire(ctx)
-			require.NoError(t, err)
-			require.Equal(t, g.Holds()[0].Node(), h.Node())
-			require.NoError(t, h.Release(ctx))
-			require.NoError(t, g.Err())
-			return failed
+// breakAll breaks the claims below a path.
+func breakAll(b coordtest.Bubble, path string) {
+	b.Helper()
+	admin := b.Open()
+	for _, n := range b.Server.Nodes() {
+		if strings.HasPrefix(n.Path, path+"/") {
+			require.NoError(b, inspect.Break(b.Context(), admin, n.Path))
+		}
+	}
+}
+
+// Not as cancelled: the caller's context lives.
+func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		// A reply that is late would keep the news of the loss, which come
+		// behind it.
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		tried := coordtest.Go(func() error {
+			return coordtest.Err(multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context()))
 		})
-		require.ErrorIs(t, err, failed)
-		require.Equal(t, []int{0, 0}, nodes(w, "a", "b"))
+		time.Sleep(time.Second)
+		breakAll(b, "/a")
+		err := <-tried
+		require.NotZero(b, slow.Fired())
+		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		require.NotErrorIs(b, err, context.Canceled)
+	})
+}
+
+// breaking is a lock whose acquire takes the one acquired before it away, and
+// ends the caller's context, before it succeeds.
+type breaking struct {
+	*lock.Mutex
+	breakIt func()
+	end     context.CancelFunc
+}
+
+func (l breaking) Acquire(ctx context.Context) (*coord.Hold, error) {
+	h, err := l.Mutex.Acquire(ctx)
+	l.breakIt()
+	<-ctx.Done() // with the hold before
+	l.end()
+	return h, err
+}
+
+func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		held := coordtest.Acquire(b, mutex(b.T, c, "/b"))
+		_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(b.Within(time.Second))
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.Equal(b, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), err)
+		require.NoError(b, held.Release(b.Context()))
+
+		ctx, cancel := context.WithCancel(b.Context())
+		breakIt := func() { breakAll(b, "/a") }
+		_, err = multi(b.T, mutex(b.T, c, "/a"), breaking{mutex(b.T, c, "/b"), breakIt, cancel}).Acquire(ctx)
+		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, err, coord.ErrLost)
+	})
+}
+
+func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
+	local := lock.LocalQueue(2, time.Hour)
+	type meeting struct {
+		held, foreign, lost string
+		opts                []lock.Option // of the second
+		others              bool          // ask for the second at the same time
+	}
+	coordtest.InBubbles(t, map[string]meeting{
+		"by a lock that it asks for later":      {held: "/a", foreign: "/b"},
+		"when it begins again":                  {held: "/b", foreign: "/a", lost: "/a/"},
+		"by a local queue":                      {held: "/a", foreign: "/b", opts: []lock.Option{local}},
+		"by a local queue that refuses another": {held: "/a", foreign: "/b", opts: []lock.Option{local}, others: true},
+	}, func(b coordtest.Bubble, met meeting) {
+		c := b.Open()
+		h := coordtest.Acquire(b, mutex(b.T, b.Open(), met.held))
+		second := mutex(b.T, c, "/b", met.opts...)
+		done := coordtest.Begin(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), second).Acquire)
+		time.Sleep(time.Second)
+		own := b.Server.Nodes()
+		remove := b.Foreign(met.foreign)
+		for _, n := range own {
+			if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
+				require.NoError(b, inspect.Break(b.Context(), b.Open(), n.Path))
+			}
+		}
+		if met.others {
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
+			go func() {
+				_, err := second.Acquire(b.Within(time.Hour))
+				assert.ErrorIs(b, err, coord.ErrForeign)
+			}()
+			synctest.Wait()
+		}
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(time.Minute)
+		require.Empty(b, done)
+		remove()
+		require.NoError(b, coordtest.Had(b, done).Release(b.Context()))
 	})
 }
 
 func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		m := mutex(t, c, w.Path("lock"))
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		order := make(chan int, 10)
 		for i := range cap(order) {
 			go func() {
-				h, err := m.Acquire(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				order <- i
-				if err := h.Release(context.Background()); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, m.Do(context.Background(), func(context.Context, *coord.Hold) error { order <- i; return nil }))
 			}()
 			zktest.Eventually(t, sessionTimeout, func() bool {
 				line, err := m.Contenders(context.Background())
@@ -333,27 +376,18 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 
 func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := coordtest.Open(t, w.ConnectString())
-		m := mutex(t, c, w.Path("lock"))
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
-		last := coordtest.Go(func() *coord.Hold {
-			h, err := m.Acquire(context.Background())
-			if err != nil {
-				t.Error(err)
-			}
-			return h
-		})
+		last := coordtest.Begin(t.Context(), m.Acquire)
 		require.NoError(t, h.Release(t.Context()))
-		next := zktest.Receive(t, 10*time.Second, last, "the next waiter is stuck")
-		require.NoError(t, next.Release(t.Context()))
+		require.NoError(t, coordtest.Had(t, last).Release(t.Context()))
 	})
 }
 
 func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
-	plain := mutex(t, c, w.Path("lock"))
+	plain := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 	h := coordtest.Acquire(t, plain)
 	require.ErrorIs(t, coordtest.Err(plain.TryAcquire(h.Context(t.Context()))), coord.ErrBusy)
 	require.NoError(t, h.Release(t.Context()))
@@ -377,7 +411,7 @@ func TestADoInsideADoOfTheSameLockIsRefusedInsteadOfADeadlock(t *testing.T) {
 }
 
 func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
-	w := embedded(t)
+	w := zktest.NewEmbedded(t)
 	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
 	outer := coordtest.Acquire(t, m)
@@ -394,38 +428,19 @@ func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy, "a context without the hold is another's")
 	require.Error(t, coordtest.Err(m.TryAcquire(outer.Context(t.Context()))), "that handle was released")
 	require.NoError(t, inner.Release(t.Context()))
-	h, err := m.TryAcquire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, h.Release(t.Context()))
+	require.NoError(t, coordtest.Call(t, m.TryAcquire).Release(t.Context()))
 }
 
 func TestDoReleasesWhateverHappens(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
-	m := mutex(t, c, w.Path("lock"))
+	m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 	failure := errors.New("failure")
 	require.NoError(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return nil }))
 	require.ErrorIs(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return failure }), failure)
 	require.Panics(t, func() {
 		_ = m.Do(t.Context(), func(context.Context, *coord.Hold) error { panic(failure) })
 	})
-	h, err := m.TryAcquire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, h.Release(t.Context()))
-}
-
-func TestDoReportsThatTheLockWasLostMeanwhile(t *testing.T) {
-	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
-	m := mutex(t, c, w.Path("lock"))
-	err := m.Do(t.Context(), func(ctx context.Context, h *coord.Hold) error {
-		w.ExpireSession(h.Session())
-		<-ctx.Done()
-		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
-		return nil // as if nothing had happened
-	})
-	require.ErrorIs(t, err, coord.ErrLost)
-	require.ErrorIs(t, err, coord.ErrSessionExpired)
+	require.NoError(t, coordtest.Call(t, m.TryAcquire).Release(t.Context()))
 }
 
 func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
@@ -435,11 +450,7 @@ func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 		h := coordtest.Acquire(t, mutex(t, a, w.Path("lock")))
 		m := mutex(t, b, w.Path("lock"))
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
-			_, _ = m.Acquire(ctx)
-		}()
+		waiting := coordtest.Begin(ctx, m.Acquire)
 		var line []inspect.Contender
 		zktest.Eventually(t, sessionTimeout, func() bool {
 			var err error
@@ -447,7 +458,7 @@ func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 			return err == nil && len(line) == 2
 		}, "the second does not queue")
 		cancel()
-		<-gone
+		require.ErrorIs(t, (<-waiting).Err, context.Canceled)
 		require.True(t, line[0].Holds)
 		require.False(t, line[1].Holds)
 		require.Equal(t, h.Node(), line[0].Node)
@@ -476,10 +487,12 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 
 func TestNewRefusesWhatCannotBeRight(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(lock.New(nil, "/lock")), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", nil)), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.Delay(0))), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.MaxHold(0, time.Second))), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.MaxHold(time.Second, -1))), coord.ErrInvalid)
+	for _, opt := range []lock.Option{
+		nil, lock.Delay(0), lock.MaxHold(0, time.Second), lock.MaxHold(time.Second, -1),
+		lock.LocalQueue(0, time.Second), lock.LocalQueue(1, 0), lock.Linger(0),
+	} {
+		require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", opt)), coord.ErrInvalid)
+	}
 }
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -503,22 +516,18 @@ func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 				wg.Go(func() {
 					for range 10 {
 						h, err := m.Acquire(t.Context())
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 						// Unsynchronised on purpose: the race detector judges,
 						// too.
 						inside++
 						rounds++
-						if inside != 1 || h.Token() <= last {
-							t.Errorf("%d inside, token %d after %d", inside, h.Token(), last)
-						}
+						assert.Equal(t, 1, inside)
+						assert.Greater(t, h.Token(), last)
 						last = h.Token()
 						inside--
-						if err := h.Release(t.Context()); err != nil {
-							t.Error(err)
-						}
+						assert.NoError(t, h.Release(t.Context()))
 					}
 				})
 			}
@@ -534,8 +543,7 @@ func TestTryAcquireFailsAtOnceWhenTheLockIsHeld(t *testing.T) {
 		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy)
 		require.NoError(t, h.Release(t.Context()))
-		h, err := m.TryAcquire(t.Context())
-		require.NoError(t, err)
+		h = coordtest.Call(t, m.TryAcquire)
 		require.NoError(t, h.Release(t.Context()))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 	})

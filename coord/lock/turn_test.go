@@ -2,12 +2,10 @@ package lock_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -23,19 +21,12 @@ import (
 
 // inTurn takes a turn of a local queue and has another goroutine wait for the
 // next.
-func inTurn(b coordtest.Bubble, c *coord.Client) (turn *coord.Hold, next <-chan *coord.Hold) {
+func inTurn(b coordtest.Bubble, c *coord.Client) (turn *coord.Hold, next <-chan coordtest.Outcome[*coord.Hold]) {
 	b.Helper()
 	m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Reentrant())
-	turn = coordtest.Acquire(b, m)
-	waiting := coordtest.Go(func() *coord.Hold {
-		h, err := m.Acquire(b.Context())
-		if err != nil {
-			b.Error(err)
-		}
-		return h
-	})
+	turn, next = coordtest.Acquire(b, m), coordtest.Begin(b.Context(), m.Acquire)
 	synctest.Wait()
-	return turn, waiting
+	return turn, next
 }
 
 func TestATurnLastsUntilItsTransactionIsAnswered(t *testing.T) {
@@ -48,7 +39,7 @@ func TestATurnLastsUntilItsTransactionIsAnswered(t *testing.T) {
 		synctest.Wait()
 		require.Empty(b, next, "the next turn began before the transaction of this one was carried out")
 		require.NoError(b, <-written)
-		require.NoError(b, (<-next).Release(b.Context()))
+		require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
 	})
 }
 
@@ -61,7 +52,7 @@ func TestANodeIsGivenUpAfterATransactionOfUnknownOutcome(t *testing.T) {
 		short := b.Within(time.Millisecond)
 		require.ErrorIs(b, coordtest.Err(turn.Txn(short, coord.CreateOp("/written", nil))), coord.ErrUnconfirmed)
 		require.NoError(b, turn.Release(b.Context()))
-		h := <-next
+		h := coordtest.Had(b, next)
 		_, written, err := b.Open().Exists(b.Context(), "/written")
 		require.NoError(b, err)
 		require.True(b, written, "the next turn began before the transaction was carried out")
@@ -71,30 +62,28 @@ func TestANodeIsGivenUpAfterATransactionOfUnknownOutcome(t *testing.T) {
 }
 
 func TestF55ATurnLastsUntilTheLastHandleMadeInsideOfItIsReleased(t *testing.T) {
-	nest := func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-		return turn.Nest(nil)
-	}
-	nestOfItsOwn := func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-		return turn.Nest(func() {})
-	}
+	type nested func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error)
 	again := func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
 		return mutex(b.T, c, "/lock", lock.Reentrant()).Acquire(turn.Context(b.Context()))
 	}
-	queue := func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-		return mutex(b.T, c, "/lock", lock.Linger(time.Second), lock.Reentrant()).TryAcquire(turn.Context(b.Context()))
-	}
-	side := func(which func(*rwlock.Lock) *rwlock.Side) func(coordtest.Bubble, *coord.Client, *coord.Hold) (*coord.Hold, error) {
+	side := func(which func(*rwlock.Lock) *rwlock.Side) nested {
 		return func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
 			l, err := rwlock.New(c, "/lock", rwlock.Reentrant())
 			require.NoError(b, err)
 			return which(l).Acquire(turn.Context(b.Context()))
 		}
 	}
-	for name, inside := range map[string]func(coordtest.Bubble, *coord.Client, *coord.Hold) (*coord.Hold, error){
-		"Nest":                   nest,
-		"Nest, with a nest":      nestOfItsOwn,
-		"re-entrant mutex":       again,
-		"re-entrant local queue": queue,
+	coordtest.InBubbles(t, map[string]nested{
+		"Nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
+			return turn.Nest(nil)
+		},
+		"Nest, with a nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
+			return turn.Nest(func() {})
+		},
+		"re-entrant mutex": again,
+		"re-entrant local queue": func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
+			return mutex(b.T, c, "/lock", lock.Linger(time.Second), lock.Reentrant()).TryAcquire(turn.Context(b.Context()))
+		},
 		"read side of the lock":  side((*rwlock.Lock).ReadSide),
 		"write side of the lock": side((*rwlock.Lock).WriteSide),
 		"re-entrant, and so again": func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
@@ -103,25 +92,21 @@ func TestF55ATurnLastsUntilTheLastHandleMadeInsideOfItIsReleased(t *testing.T) {
 			defer h.Abandon()
 			return again(b, c, h)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				c := b.Open()
-				turn, next := inTurn(b, c)
-				h, err := inside(b, c, turn)
-				require.NoError(b, err)
-				require.Equal(b, turn.Node(), h.Node())
-				require.NoError(b, turn.Release(b.Context()))
-				time.Sleep(time.Minute)
-				require.NoError(b, h.Err())
-				require.Empty(b, next, "two hold")
-				require.NoError(b, h.Release(b.Context()))
-				synctest.Wait()
-				require.Len(b, next, 1)
-				require.NoError(b, (<-next).Release(b.Context()))
-			})
-		})
-	}
+	}, func(b coordtest.Bubble, inside nested) {
+		c := b.Open()
+		turn, next := inTurn(b, c)
+		h, err := inside(b, c, turn)
+		require.NoError(b, err)
+		require.Equal(b, turn.Node(), h.Node())
+		require.NoError(b, turn.Release(b.Context()))
+		time.Sleep(time.Minute)
+		require.NoError(b, h.Err())
+		require.Empty(b, next, "two hold")
+		require.NoError(b, h.Release(b.Context()))
+		synctest.Wait()
+		require.Len(b, next, 1)
+		require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
+	})
 }
 
 func TestAnAcquireInsideOfATurnThatWouldWaitForItIsRefused(t *testing.T) {
@@ -132,7 +117,7 @@ func TestAnAcquireInsideOfATurnThatWouldWaitForItIsRefused(t *testing.T) {
 			require.ErrorIs(b, coordtest.Err(mutex(b.T, c, "/lock", opts...).Acquire(turn.Context(b.Context()))), coord.ErrInvalid)
 		}
 		require.NoError(b, turn.Release(b.Context()))
-		require.NoError(b, (<-next).Release(b.Context()))
+		require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
 	})
 }
 
@@ -156,7 +141,7 @@ func TestF62ATurnDoesNotDecideAboutItsNode(t *testing.T) {
 				for _, n := range b.Server.Nodes() {
 					require.NotContains(b, []string{"/part", "/done"}, n.Path)
 				}
-				require.NoError(b, (<-next).Release(b.Context()))
+				require.NoError(b, coordtest.Had(b, next).Release(b.Context()))
 			})
 		})
 	}
@@ -167,7 +152,7 @@ func TestTheTurnsOfANodeShareWhatIsTheNodes(t *testing.T) {
 		turn, next := inTurn(b, b.Open())
 		revoked := turn.Revoked()
 		require.NoError(b, turn.Release(b.Context()))
-		h := <-next
+		h := coordtest.Had(b, next)
 		require.Equal(b, turn.Token(), h.Token())
 		require.Equal(b, turn.Node(), h.Node())
 		require.Equal(b, turn.Session(), h.Session())
@@ -187,7 +172,7 @@ func TestATurnEndsByItself(t *testing.T) {
 		<-turn.Done()
 		require.ErrorIs(b, turn.Err(), coord.ErrReleased)
 		require.ErrorIs(b, context.Cause(ctx), coord.ErrReleased)
-		h := <-next
+		h := coordtest.Had(b, next)
 		require.NoError(b, h.Err())
 		ctx = h.Context(b.Context())
 		require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
@@ -196,97 +181,6 @@ func TestATurnEndsByItself(t *testing.T) {
 		require.ErrorIs(b, context.Cause(ctx), coord.ErrLost)
 		require.ErrorIs(b, turn.Err(), coord.ErrReleased)
 		require.NoError(b, h.Release(b.Context()))
-	})
-}
-
-func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
-	coordtest.InBubble(t, func(bubble coordtest.Bubble) {
-		t, srv := bubble.T, bubble.Server
-		c, other := bubble.Open(), bubble.Open()
-		first := func() (node string) {
-			for _, n := range srv.Nodes() {
-				if strings.HasPrefix(n.Path, "/a/") {
-					node = n.Path
-				}
-			}
-			return node
-		}
-		b, err := mutex(t, other, "/b").Acquire(t.Context())
-		require.NoError(t, err)
-		done := acquireAll(coordtest.Within(t, time.Hour), multi(t, mutex(t, c, "/a"), mutex(t, c, "/b")))
-		time.Sleep(time.Second)
-		lost := first()
-		require.NoError(t, inspect.Break(t.Context(), other, lost))
-		time.Sleep(time.Second)
-		again := first()
-		require.NoError(t, b.Release(t.Context()))
-		got := <-done
-		require.NoError(t, got.err)
-		require.NotEmpty(t, again, "not acquired again before it had the other")
-		require.NotEqual(t, lost, again)
-		require.NoError(t, got.group.Release(t.Context()))
-	})
-}
-
-// Not as cancelled: the caller's context lives.
-func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c, other := b.Open(), b.Open()
-		// A reply that is late would keep the news of the loss, which come
-		// behind it.
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		tried := coordtest.Go(func() error {
-			return coordtest.Err(multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context()))
-		})
-		time.Sleep(time.Second)
-		for _, n := range b.Server.Nodes() {
-			if strings.HasPrefix(n.Path, "/a/") {
-				require.NoError(b, inspect.Break(b.Context(), other, n.Path))
-			}
-		}
-		err := <-tried
-		require.NotZero(b, slow.Fired())
-		require.ErrorIs(b, err, coord.ErrNodeDeleted)
-		require.NotErrorIs(b, err, context.Canceled)
-	})
-}
-
-// breaking is a lock whose acquire takes the one acquired before it away, and
-// ends the caller's context, before it succeeds.
-type breaking struct {
-	*lock.Mutex
-	breakIt func()
-	end     context.CancelFunc
-}
-
-func (l breaking) Acquire(ctx context.Context) (*coord.Hold, error) {
-	h, err := l.Mutex.Acquire(ctx)
-	l.breakIt()
-	<-ctx.Done() // with the hold before
-	l.end()
-	return h, err
-}
-
-func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c, other := b.Open(), b.Open()
-		held := coordtest.Acquire(b, mutex(b.T, c, "/b"))
-		_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(b.Within(time.Second))
-		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.Equal(b, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), err)
-		require.NoError(b, held.Release(b.Context()))
-
-		ctx, cancel := context.WithCancel(b.Context())
-		breakIt := func() {
-			for _, n := range b.Server.Nodes() {
-				if strings.HasPrefix(n.Path, "/a/") {
-					require.NoError(b, inspect.Break(b.Context(), other, n.Path))
-				}
-			}
-		}
-		_, err = multi(b.T, mutex(b.T, c, "/a"), breaking{mutex(b.T, c, "/b"), breakIt, cancel}).Acquire(ctx)
-		require.ErrorIs(b, err, context.Canceled)
-		require.ErrorIs(b, err, coord.ErrLost)
 	})
 }
 
@@ -304,51 +198,4 @@ func TestF56ACallThatHasWaitedIsNotRefusedWhenItsLocalQueueJoinsAgain(t *testing
 		require.Len(b, granted, 1)
 		require.NoError(b, h.Release(b.Context()))
 	})
-}
-
-func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
-	local := lock.LocalQueue(2, time.Hour)
-	for name, met := range map[string]struct {
-		held, foreign, lost string
-		opts                []lock.Option // of the second
-		others              bool          // ask for the second at the same time
-	}{
-		"by a lock that it asks for later":      {held: "/a", foreign: "/b"},
-		"when it begins again":                  {held: "/b", foreign: "/a", lost: "/a/"},
-		"by a local queue":                      {held: "/a", foreign: "/b", opts: []lock.Option{local}},
-		"by a local queue that refuses another": {held: "/a", foreign: "/b", opts: []lock.Option{local}, others: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(b coordtest.Bubble) {
-				c, other := b.Open(), b.Open()
-				h, err := mutex(b.T, other, met.held).Acquire(b.Context())
-				require.NoError(b, err)
-				second := mutex(b.T, c, "/b", met.opts...)
-				done := acquireAll(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), second))
-				time.Sleep(time.Second)
-				own := b.Server.Nodes()
-				remove := b.Foreign(met.foreign)
-				for _, n := range own {
-					if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
-						require.NoError(b, inspect.Break(b.Context(), other, n.Path))
-					}
-				}
-				if met.others {
-					b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
-					go func() {
-						_, err := second.Acquire(b.Within(time.Hour))
-						assert.ErrorIs(b, err, coord.ErrForeign)
-					}()
-					synctest.Wait()
-				}
-				require.NoError(b, h.Release(b.Context()))
-				time.Sleep(time.Minute)
-				require.Empty(b, done)
-				remove()
-				got := <-done
-				require.NoError(b, got.err)
-				require.NoError(b, got.group.Release(b.Context()))
-			})
-		})
-	}
 }

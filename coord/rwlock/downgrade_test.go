@@ -2,7 +2,6 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -17,11 +16,10 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// behind returns the lock as a client behind the proxy sees it.
-func (s scene) behind(opts ...coord.Option) (*coord.Client, acquirer) {
+// behind returns the write hold of a client behind the proxy.
+func (s scene) behind() *coord.Hold {
 	s.Helper()
-	c := coordtest.Open(s.T, s.w.ProxyConnectString(), opts...)
-	return c, rw(s.T, c, s.path).WriteSide()
+	return coordtest.Acquire(s.T, rw(s.T, coordtest.Open(s.T, s.w.ProxyConnectString()), s.path).WriteSide())
 }
 
 // exchanges strikes the transaction that downgrades.
@@ -53,9 +51,8 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		late := s.joins(s.lock().WriteSide())
 		last := s.joins(s.lock().ReadSide())
 		before := s.line()
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		readers := []*coord.Hold{r, turn(s.T, one), turn(s.T, two)}
+		r := coordtest.Call(s, h.Downgrade)
+		readers := []*coord.Hold{r, coordtest.Had(s.T, one), coordtest.Had(s.T, two)}
 		after := s.line()
 		require.Equal(s, before[1:], after[1:])
 		require.Contains(s, after[0], "-__READ__"+digits(before[0]))
@@ -63,10 +60,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		s.watch(after, 2, 3, 4)
 		waiting(s.T, late, last)
 		release(s.T, readers...)
-		writes := turn(s.T, late)
-		waiting(s.T, last)
-		release(s.T, writes)
-		release(s.T, turn(s.T, last))
+		s.inTurn(late, last)
 	})
 }
 
@@ -77,15 +71,14 @@ func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 			next := s.joins(side)
 			before := s.line()
 			s.watch(before, 0, 1)
-			r, err := h.Downgrade(coordtest.Limited(s.T))
-			require.NoError(s, err)
+			r := coordtest.Call(s, h.Downgrade)
 			after := s.line()
 			require.Equal(s, before[1], after[1])
 			s.watch(after, 0, 1) // 0 by itself, too, but not immediately
 			waiting(s.T, next)
 			require.NoError(s, r.Err(), name)
 			release(s.T, r)
-			release(s.T, turn(s.T, next))
+			release(s.T, coordtest.Had(s.T, next))
 		}
 	})
 }
@@ -103,16 +96,12 @@ func TestManyOfOneClientBehindAWriterThatDowngradesWaitForTheReader(t *testing.T
 			waiters = append(waiters, s.joins(side))
 		}
 		s.watch(s.line(), 0, 1, 2, 3, 4)
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		r := coordtest.Call(s, h.Downgrade)
 		s.watch(s.line(), 0, 1, 2, 3, 4)
 		waiting(s.T, waiters...)
 		require.NoError(s, r.Err())
 		release(s.T, r)
-		for i := range waiters {
-			waiting(s.T, waiters[i+1:]...)
-			release(s.T, turn(s.T, waiters[i]))
-		}
+		s.inTurn(waiters...)
 	})
 }
 
@@ -163,31 +152,22 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 		require.ErrorContains(s, err, "1 other handles")
 		require.NoError(s, h.Err(), "nothing has happened to the hold")
 		release(s.T, inner)
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		release(s.T, r)
+		release(s.T, coordtest.Call(s, h.Downgrade))
 	})
 }
 
-// interrupted downgrades while the exchange of its nodes is cut off.
-func (s scene) interrupted(action proxy.Action) {
-	s.Helper()
-	_, side := s.behind()
-	h := coordtest.Acquire(s.T, side)
-	lost := s.exchanges(action)
-	r, err := h.Downgrade(coordtest.Limited(s.T))
-	require.NoError(s, err)
-	require.Equal(s, 1, lost.Fired())
-	s.isReader(r, "0000000000")
-	release(s.T, r)
-}
-
-func TestADowngradeWhoseReplyIsLostIsFoundByItsGUID(t *testing.T) {
-	each(t, func(s scene) { s.interrupted(proxy.CutOnReply) })
-}
-
-func TestADowngradeThatNeverArrivedIsMadeAgain(t *testing.T) {
-	each(t, func(s scene) { s.interrupted(proxy.DropAndCut) })
+// A reply that is lost is found by the GUID of the reader's node.
+func TestADowngradeWhoseRequestOrReplyIsLostIsMadeOnce(t *testing.T) {
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
+		each(t, func(s scene) {
+			h := s.behind()
+			lost := s.exchanges(action)
+			r := coordtest.Call(s, h.Downgrade)
+			require.Equal(s, 1, lost.Fired())
+			s.isReader(r, "0000000000")
+			release(s.T, r)
+		})
+	})
 }
 
 // downgrade runs a downgrade in the background until the proxy holds it.
@@ -195,31 +175,27 @@ func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struc
 	s.Helper()
 	// Also the transaction that a client repeats which was quick to come back.
 	held := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Times: proxy.Always, Do: proxy.Hold(arrive)})
-	done := coordtest.Go(func() grant {
-		r, err := h.Downgrade(ctx)
-		return grant{r, err}
-	})
+	done := coordtest.Begin(ctx, h.Downgrade)
 	zktest.Receive(s, coordtest.Soon, held.First(), "the transaction is sent")
 	return done
 }
 
 func TestADowngradeEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
-		_, side := s.behind()
-		h := coordtest.Acquire(s.T, side)
+		h := s.behind()
 		next := s.joins(s.lock().WriteSide())
 		arrive := make(chan struct{})
 		ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
 		done := s.downgrade(ctx, h, arrive)
 		cancel()
 		g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends while no server answers")
-		require.ErrorIs(s, g.err, context.Canceled)
-		require.Nil(s, g.hold)
+		require.ErrorIs(s, g.Err, context.Canceled)
+		require.Nil(s, g.Value)
 		require.ErrorIs(s, h.Err(), coord.ErrReleased, "the hold may be a reader's by now")
 		require.Len(s, s.line(), 2)
 		close(arrive)
 		release(s.T, h) // waits until nothing is left
-		release(s.T, turn(s.T, next))
+		release(s.T, coordtest.Had(s.T, next))
 		require.Empty(s, s.line())
 	})
 }
@@ -237,41 +213,31 @@ func TestADowngradeWithAContextThatHasEndedReleases(t *testing.T) {
 	})
 }
 
-func TestADowngradeOfAHoldWhoseSessionExpiresFails(t *testing.T) {
-	each(t, func(s scene) {
-		_, side := s.behind()
-		h := coordtest.Acquire(s.T, side)
-		arrive := make(chan struct{})
-		done := s.downgrade(coordtest.Limited(s.T), h, arrive)
-		s.w.ExpireSession(h.Session())
-		close(arrive)
-		g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends")
-		require.ErrorIs(s, g.err, coord.ErrLost)
-		require.ErrorIs(s, g.err, coord.ErrSessionExpired)
-		require.Nil(s, g.hold)
-		require.Empty(s, s.line())
-	})
-}
-
-func TestADowngradeOfAHoldWhoseNodeWasDeletedFails(t *testing.T) {
-	each(t, func(s scene) {
-		_, side := s.behind()
-		h := coordtest.Acquire(s.T, side)
-		arrive := make(chan struct{})
-		done := s.downgrade(coordtest.Limited(s.T), h, arrive)
-		require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
-		close(arrive)
-		g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends")
-		require.ErrorIs(s, g.err, coord.ErrLost)
-		require.ErrorIs(s, g.err, coord.ErrNodeDeleted)
-		require.Empty(s, s.line())
-	})
+func TestADowngradeOfAHoldThatIsLostMeanwhileFails(t *testing.T) {
+	for cause, lose := range map[error]func(s scene, h *coord.Hold){
+		coord.ErrSessionExpired: func(s scene, h *coord.Hold) { s.w.ExpireSession(h.Session()) },
+		coord.ErrNodeDeleted:    func(s scene, h *coord.Hold) { require.NoError(s, s.w.Admin().Delete(h.Node(), -1)) },
+	} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			each(t, func(s scene) {
+				h := s.behind()
+				arrive := make(chan struct{})
+				done := s.downgrade(coordtest.Limited(s.T), h, arrive)
+				lose(s, h)
+				close(arrive)
+				g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends")
+				require.ErrorIs(s, g.Err, coord.ErrLost)
+				require.ErrorIs(s, g.Err, cause)
+				require.Nil(s, g.Value)
+				require.Empty(s, s.line())
+			})
+		})
+	}
 }
 
 func TestADowngradeThatTheServerRefusesReleases(t *testing.T) {
 	each(t, func(s scene) {
-		_, side := s.behind()
-		h := coordtest.Acquire(s.T, side)
+		h := s.behind()
 		const noAuth = -102
 		s.exchanges(proxy.Reject(noAuth))
 		r, err := h.Downgrade(coordtest.Limited(s.T))
@@ -288,19 +254,18 @@ func TestOfTwoDowngradesOfOneHoldOneSucceeds(t *testing.T) {
 		var both sync.WaitGroup
 		for i := range results {
 			both.Go(func() {
-				r, err := h.Downgrade(coordtest.Limited(s.T))
-				results[i] = grant{r, err}
+				results[i].Value, results[i].Err = h.Downgrade(coordtest.Limited(s.T))
 			})
 		}
 		both.Wait()
 		var reader *coord.Hold
 		for _, g := range results {
-			if g.err == nil {
+			if g.Err == nil {
 				require.Nil(s, reader, "two downgrades succeeded")
-				reader = g.hold
+				reader = g.Value
 				continue
 			}
-			require.True(s, errors.Is(g.err, coord.ErrReleased), "%v", g.err)
+			require.ErrorIs(s, g.Err, coord.ErrReleased)
 		}
 		require.NotNil(s, reader)
 		s.isReader(reader, "0000000000")
@@ -323,20 +288,11 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			require.Len(s, s.line(), 1, "no other claim has joined")
 			require.NoError(s, r.Err())
 			release(s.T, r)
-			h, err := l.AcquireWrite(coordtest.Limited(s.T))
-			require.NoError(s, err)
-			release(s.T, h)
+			h := coordtest.Call(s, l.AcquireWrite)
+			r = coordtest.Call(s, h.Downgrade)
+			require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrInvalid, "after a downgrade, too")
+			release(s.T, r)
 		}
-	})
-}
-
-func TestAnUpgradeAfterADowngradeIsRefusedToo(t *testing.T) {
-	each(t, func(s scene) {
-		l := s.lock(rwlock.Reentrant())
-		r, err := coordtest.Acquire(s.T, l.WriteSide()).Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrInvalid)
-		release(s.T, r)
 	})
 }
 
@@ -461,7 +417,7 @@ func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 		}
 		release(s.T, h)
 		for _, waiter := range []<-chan grant{reader, writer} {
-			h := turn(s.T, waiter)
+			h := coordtest.Had(s.T, waiter)
 			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			release(s.T, h)
 		}
@@ -474,8 +430,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		h := coordtest.Acquire(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		r := coordtest.Call(s, h.Downgrade)
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, asked, "the answer"))
 		select {
 		case <-r.Revoked():

@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,85 +24,28 @@ func sides(t *testing.T, f func(s scene, side func(*rwlock.Lock) *rwlock.Side)) 
 	t.Run("write", func(t *testing.T) { each(t, func(s scene) { f(s, (*rwlock.Lock).WriteSide) }) })
 }
 
-// rejoined waits until the second in line stands there with another node.
-func (s scene) rejoined(line []string) {
-	s.Helper()
-	zktest.Eventually(s, coordtest.Soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] }, "it joins again")
-}
-
-func TestAWaiterWhoseNodeIsDeletedJoinsAgain(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := coordtest.Acquire(s.T, s.lock().WriteSide())
-		waiter := s.joins(side(s.lock()))
-		line := s.line()
-		s.watch(line, 1)
-		require.NoError(s, s.w.Admin().Delete(s.path+"/"+line[1], -1))
-		s.rejoined(line)
-		waiting(s.T, waiter)
-		release(s.T, h)
-		release(s.T, turn(s.T, waiter))
-	})
-}
-
-func TestAWaiterWhoseSessionExpiresJoinsAgainInAnother(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := coordtest.Acquire(s.T, s.lock().WriteSide())
-		c := coordtest.Open(s.T, s.w.ConnectString())
-		waiter := s.joins(side(rw(s.T, c, s.path)))
-		old := c.SessionID()
-		line := s.line()
-		s.watch(line, 1)
-		s.w.ExpireSession(old)
-		s.rejoined(line)
-		release(s.T, h)
-		got := turn(s.T, waiter)
-		require.NotEqual(s, old, got.Session())
-		release(s.T, got)
-	})
-}
-
-func TestAHoldOfAnExpiredSessionIsLostAndTheNextHolds(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		l := s.lock()
-		h := coordtest.Acquire(s.T, side(l))
-		next := s.joins(s.lock().WriteSide())
-		s.w.ExpireSession(h.Session())
-		zktest.Receive(s, coordtest.Soon, h.Done(), "the loss")
-		require.ErrorIs(s, h.Err(), coord.ErrLost)
-		got := turn(s.T, next)
-		require.Greater(s, got.Token(), h.Token())
-		require.NoError(s, h.Release(coordtest.Limited(s.T)))
-		release(s.T, got)
-		release(s.T, coordtest.Acquire(s.T, side(l))) // the lock is usable again
-	})
-}
-
-func TestAWaiterThatIsCutOffAsItsTurnComesLooksAgain(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := coordtest.Acquire(s.T, s.lock().WriteSide())
-		c := coordtest.Open(s.T, s.w.ProxyConnectString())
-		waiter := s.joins(side(rw(s.T, c, s.path)))
-		s.watch(s.line(), 0, 1)
-		cut := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.path, Do: proxy.CutOnReply})
-		release(s.T, h)
-		release(s.T, turn(s.T, waiter))
-		require.Equal(s, 1, cut.Fired())
-	})
-}
-
-func TestAClaimWhoseReplyIsLostIsMadeOnce(t *testing.T) {
-	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		release(s.T, coordtest.Acquire(s.T, s.lock().WriteSide())) // makes the directory
-		c := coordtest.Open(s.T, s.w.ProxyConnectString())
-		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpCreate}, Path: s.path, Do: proxy.CutOnReply})
-		h := coordtest.Acquire(s.T, side(rw(s.T, c, s.path)))
-		require.Equal(s, 1, lost.Fired())
-		require.Len(s, s.line(), 1)
-		gone := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.path, Do: proxy.CutOnReply})
-		release(s.T, h)
-		require.Equal(s, 1, gone.Fired())
-		require.Empty(s, s.line())
-	})
+func TestAWaiterThatLosesItsNodeOrItsSessionJoinsAgain(t *testing.T) {
+	for name, lose := range map[string]func(s scene, c *coord.Client, node string){
+		"node":    func(s scene, _ *coord.Client, node string) { require.NoError(s, s.w.Admin().Delete(node, -1)) },
+		"session": func(s scene, c *coord.Client, _ string) { s.w.ExpireSession(c.SessionID()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
+				h := coordtest.Acquire(s.T, s.lock().WriteSide())
+				c := coordtest.Open(s.T, s.w.ConnectString())
+				waiter := s.joins(side(rw(s.T, c, s.path)))
+				old, line := c.SessionID(), s.line()
+				s.watch(line, 1)
+				lose(s, c, s.path+"/"+line[1])
+				zktest.Eventually(s, coordtest.Soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] }, "it joins again")
+				waiting(s.T, waiter)
+				release(s.T, h)
+				got := coordtest.Had(s.T, waiter)
+				require.Equal(s, name == "session", got.Session() != old)
+				release(s.T, got)
+			})
+		})
+	}
 }
 
 // TestAnAcquireEndsWithItsContextAtEveryPoint holds one request after the other
@@ -116,20 +60,17 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 				arrive := make(chan struct{})
 				held := s.w.Proxy().Inject(proxy.Fault{On: []int32{op}, Path: s.path, Do: proxy.Hold(arrive)})
 				ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
-				done := coordtest.Go(func() grant {
-					h, err := side(rw(s.T, c, s.path)).Acquire(ctx)
-					return grant{h, err}
-				})
+				done := coordtest.Begin(ctx, side(rw(s.T, c, s.path)).Acquire)
 				zktest.Receive(s, coordtest.Soon, held.First(), "the request is sent")
 				waiting(s.T, done)
 				cancel()
 				g := zktest.Receive(s, coordtest.Soon, done, "the acquire ends while no server answers")
-				require.ErrorIs(s, g.err, context.Canceled)
-				require.Nil(s, g.hold)
+				require.ErrorIs(s, g.Err, context.Canceled)
+				require.Nil(s, g.Value)
 				close(arrive)
-				lined(s.T, s.w, s.path, 1)
+				coordtest.AwaitChildren(s, s.w, s.path, 1)
 				release(s.T, h)
-				zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 0 }, "nothing is left")
+				coordtest.AwaitChildren(s, s.w, s.path, 0)
 			})
 		})
 	}
@@ -137,35 +78,33 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 		sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 			h := coordtest.Acquire(s.T, s.lock().WriteSide())
 			ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
-			done := queue(s.T, s.w, ctx, s.path, 2, side(s.lock()))
+			done := s.queue(ctx, side(s.lock()))
 			s.watch(s.line(), 1)
 			cancel()
-			require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, done, "the acquire ends").err, context.Canceled)
-			lined(s.T, s.w, s.path, 1)
+			require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, done, "the acquire ends").Err, context.Canceled)
+			coordtest.AwaitChildren(s, s.w, s.path, 1)
 			release(s.T, h)
 		})
 	})
 }
 
 func TestAContenderThatCannotBeHonouredIsRefused(t *testing.T) {
-	for name, node := range map[string]string{
+	coordtest.Cases(t, map[string]string{
 		"the other dialect": "0123456789abcdef0123456789abcdef__rlock__0000000000",
 		"another recipe":    "_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000",
-	} {
-		t.Run(name, func(t *testing.T) {
-			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-				l := s.lock()
-				release(s.T, coordtest.Acquire(s.T, l.ReadSide())) // makes the directory
-				require.NoError(s, coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
-				_, err := side(l).Acquire(coordtest.Limited(s.T))
-				require.ErrorIs(s, err, coord.ErrForeign)
-				require.ErrorContains(s, err, node)
-				require.ErrorIs(s, coordtest.Err(side(l).TryAcquire(coordtest.Limited(s.T))), coord.ErrForeign)
-				require.Equal(s, []string{node}, s.line())
-				require.NoError(s, s.w.Admin().Delete(s.path+"/"+node, -1))
-			})
+	}, func(t *testing.T, node string) {
+		sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
+			l := s.lock()
+			release(s.T, coordtest.Acquire(s.T, l.ReadSide())) // makes the directory
+			require.NoError(s, coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
+			_, err := side(l).Acquire(coordtest.Limited(s.T))
+			require.ErrorIs(s, err, coord.ErrForeign)
+			require.ErrorContains(s, err, node)
+			require.ErrorIs(s, coordtest.Err(side(l).TryAcquire(coordtest.Limited(s.T))), coord.ErrForeign)
+			require.Equal(s, []string{node}, s.line())
+			require.NoError(s, s.w.Admin().Delete(s.path+"/"+node, -1))
 		})
-	}
+	})
 }
 
 func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
@@ -180,17 +119,15 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		for i, want := range []string{"__lock__", "__rlock__", "__lock__", "__rlock__"} {
 			require.Regexp(s, "^[0-9a-f]{32}"+want+"000000000"+string(rune('0'+i))+"$", line[i])
 		}
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		r := coordtest.Call(s, h.Downgrade)
 		require.Regexp(s, "/[0-9a-f]{32}__rlock__0000000000$", r.Node())
-		also := turn(s.T, reader)
+		also := coordtest.Had(s.T, reader)
 		s.watch(s.line(), 1, 2, 3)
 		waiting(s.T, writer, last)
 		release(s.T, r, also)
 		m := mutex(s.T, coordtest.Open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
 		require.ErrorIs(s, coordtest.Err(m.TryAcquire(coordtest.Limited(s.T))), coord.ErrBusy)
-		release(s.T, turn(s.T, writer))
-		release(s.T, turn(s.T, last))
+		s.inTurn(writer, last)
 	})
 }
 
@@ -206,12 +143,12 @@ func TestAReadNodeAtAWritersPlaceIsHonoured(t *testing.T) {
 		waiting(s.T, reader, writer)
 		require.NoError(s, h.Err())
 		release(s.T, h)
-		reads := turn(s.T, reader)
+		reads := coordtest.Had(s.T, reader)
 		release(s.T, reads)
 		require.ErrorIs(s, coordtest.Err(s.lock().TryAcquireWrite(coordtest.Limited(s.T))), coord.ErrBusy)
 		waiting(s.T, writer)
 		require.NoError(s, s.w.Admin().Delete(tied, -1))
-		release(s.T, turn(s.T, writer))
+		release(s.T, coordtest.Had(s.T, writer))
 	})
 }
 
@@ -250,12 +187,9 @@ func (c *counted) since() zkembed.Counts {
 func (c *counted) watches(n int) {
 	c.s.Helper()
 	zktest.Eventually(c.s, coordtest.Soon, func() bool {
-		for _, session := range c.s.w.Embedded().Sessions() {
-			if session.ID == c.SessionID() {
-				return session.Watches == n
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.s.w.Embedded().Sessions(), func(session zkembed.SessionInfo) bool {
+			return session.ID == c.SessionID() && session.Watches == n
+		})
 	}, "%d watches", n)
 }
 
@@ -296,11 +230,11 @@ func TestAReaderThatWaitsMakesSixRequestsAndIsWokenOnce(t *testing.T) {
 	made := c.since()
 	require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 2}, made)
 	release(t, h)
-	release(t, turn(t, first))
-	holds := turn(t, second)
+	release(t, coordtest.Had(t, first))
+	holds := coordtest.Had(t, second)
 	require.Zero(t, c.since().Total(), "the writers before the nearest are not its business")
 	release(t, holds)
-	reads := turn(t, reader)
+	reads := coordtest.Had(t, reader)
 	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1}, c.since())
 	release(t, reads)
 	require.Equal(t, zkembed.Counts{zkembed.OpDelete: 1, zkembed.OpNotify: 1}, c.since(), "the event is the own node's")
@@ -324,18 +258,18 @@ func TestAReleaseWakesOnlyThoseWhoseTurnComes(t *testing.T) {
 	release(t, h)
 	var held []*coord.Hold
 	for i, c := range readers {
-		held = append(held, turn(t, turns[i]))
+		held = append(held, coordtest.Had(t, turns[i]))
 		require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1}, c.since())
 	}
 	require.Equal(t, len(readers)+1, s.w.Embedded().Counts().Since(before)[zkembed.OpNotify], "and the holder hears of its own node")
 	release(t, held[:3]...)
 	require.Zero(t, writer.since().Total()+last.since().Total(), "readers that leave early wake no waiter")
 	release(t, held[3])
-	holds := turn(t, writes)
+	holds := coordtest.Had(t, writes)
 	require.Equal(t, 1, writer.since()[zkembed.OpNotify])
 	require.Zero(t, last.since().Total())
 	release(t, holds)
-	release(t, turn(t, reads))
+	release(t, coordtest.Had(t, reads))
 }
 
 func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
@@ -361,8 +295,7 @@ func TestADowngradeIsOneRequest(t *testing.T) {
 	h := coordtest.Acquire(t, c.WriteSide())
 	c.watches(1)
 	c.since()
-	r, err := h.Downgrade(coordtest.Limited(t))
-	require.NoError(t, err)
+	r := coordtest.Call(s, h.Downgrade)
 	made := c.since()
 	require.Equal(t, 1, made[zkembed.OpMulti], "%v", made)
 	require.LessOrEqual(t, made.Total(), 2, "the read of the own node may have come already: %v", made)

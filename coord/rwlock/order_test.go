@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -20,25 +21,17 @@ import (
 
 // tally counts the holders, and notices concurrent holders that exclude each
 // other.
-type tally struct{ readers, writers, shared atomic.Int64 }
+type tally struct{ readers, writers atomic.Int64 }
 
 func (in *tally) read(t *testing.T) (leave func()) {
-	if in.readers.Add(1) > 1 {
-		in.shared.Add(1)
-	}
-	if n := in.writers.Load(); n != 0 {
-		t.Errorf("a reader meets %d writers", n)
-	}
+	in.readers.Add(1)
+	assert.Zero(t, in.writers.Load(), "a reader meets so many writers")
 	return func() { in.readers.Add(-1) }
 }
 
 func (in *tally) write(t *testing.T) (leave func()) {
-	if n := in.writers.Add(1); n != 1 {
-		t.Errorf("%d writers", n)
-	}
-	if n := in.readers.Load(); n != 0 {
-		t.Errorf("a writer meets %d readers", n)
-	}
+	assert.EqualValues(t, 1, in.writers.Add(1), "so many writers")
+	assert.Zero(t, in.readers.Load(), "a writer meets so many readers")
 	return func() { in.writers.Add(-1) }
 }
 
@@ -49,9 +42,7 @@ func TestReadersShareAndWritersAndMutexesExcludeAllOthers(t *testing.T) {
 		var last atomic.Int64
 		exclusive := func(h *coord.Hold) {
 			defer in.write(t)()
-			if before := last.Swap(h.Token()); h.Token() <= before {
-				t.Errorf("token %d after %d", h.Token(), before)
-			}
+			assert.Greater(t, h.Token(), last.Swap(h.Token()))
 		}
 		for range 3 {
 			c := coordtest.Open(t, w.ConnectString())
@@ -68,14 +59,11 @@ func TestReadersShareAndWritersAndMutexesExcludeAllOthers(t *testing.T) {
 						default:
 							err = l.DoRead(t.Context(), func(_ context.Context, h *coord.Hold) error {
 								defer in.read(t)()
-								if h.Token() != 0 {
-									t.Errorf("a reader with token %d", h.Token())
-								}
+								assert.Zero(t, h.Token())
 								return nil
 							})
 						}
-						if err != nil {
-							t.Error(err)
+						if !assert.NoError(t, err) {
 							return
 						}
 					}
@@ -100,9 +88,9 @@ type scene struct {
 	path string
 }
 
-func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+func each(t *testing.T, f func(s scene)) {
 	t.Helper()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, w.Path("lock")}) }, backends...)
+	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, w.Path("lock")}) })
 }
 
 // lock returns the lock as another client sees it.
@@ -120,7 +108,26 @@ func (s scene) mutex() *lock.Mutex {
 // end of the line.
 func (s scene) joins(a acquirer) <-chan grant {
 	s.Helper()
-	return queue(s.T, s.w, coordtest.Limited(s.T), s.path, len(s.line())+1, a)
+	return s.queue(coordtest.Limited(s.T), a)
+}
+
+// queue is joins with the waiter's context.
+func (s scene) queue(ctx context.Context, a acquirer) <-chan grant {
+	s.Helper()
+	n := len(s.line()) + 1
+	granted := coordtest.Begin(ctx, a.Acquire)
+	coordtest.AwaitChildren(s, s.w, s.path, n)
+	return granted
+}
+
+// inTurn requires that waiters are granted one after the other.
+func (s scene) inTurn(waiters ...<-chan grant) {
+	s.Helper()
+	for i, next := range waiters {
+		h := coordtest.Had(s, next)
+		waiting(s.T, waiters[i+1:]...)
+		release(s.T, h)
+	}
 }
 
 // line lists the nodes in their order.
@@ -153,11 +160,11 @@ func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
 		line := s.line()
 		s.watch(line, 0, 1, 2) // 0 by the second, 1 by itself and the reader, 2 by itself
 		release(s.T, first)
-		writes := turn(s.T, second)
+		writes := coordtest.Had(s.T, second)
 		s.watch(line, 1, 2) // the first writer's end did not move the reader
 		waiting(s.T, reader)
 		release(s.T, writes)
-		release(s.T, turn(s.T, reader))
+		release(s.T, coordtest.Had(s.T, reader))
 	})
 }
 
@@ -165,16 +172,16 @@ func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 	each(t, func(s scene) {
 		first := coordtest.Acquire(s.T, s.lock().WriteSide())
 		ctx, giveUp := context.WithCancel(coordtest.Limited(s.T))
-		second := queue(s.T, s.w, ctx, s.path, 2, s.lock().WriteSide())
+		second := s.queue(ctx, s.lock().WriteSide())
 		reader := s.joins(s.lock().ReadSide())
 		line := s.line()
 		s.watch(line, 0, 1, 2)
 		giveUp()
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the second gives up").err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the second gives up").Err, context.Canceled)
 		s.watch(line, 0, 2)
 		waiting(s.T, reader)
 		release(s.T, first)
-		release(s.T, turn(s.T, reader))
+		release(s.T, coordtest.Had(s.T, reader))
 	})
 }
 
@@ -188,10 +195,7 @@ func TestNoReaderWaitsForALaterWriter(t *testing.T) {
 		writer := s.joins(s.lock().WriteSide())
 		s.watch(s.line(), 0, 1)
 		close(look)
-		reads := turn(s.T, reader)
-		waiting(s.T, writer)
-		release(s.T, reads)
-		release(s.T, turn(s.T, writer))
+		s.inTurn(reader, writer)
 	})
 }
 
@@ -207,16 +211,13 @@ func TestAllReadersBehindAWriterGetTheirTurnTogether(t *testing.T) {
 		release(s.T, writer)
 		var held []*coord.Hold
 		for _, r := range readers { // none of them leaves before all have come
-			held = append(held, turn(s.T, r))
+			held = append(held, coordtest.Had(s.T, r))
 		}
 		line := s.line()
 		s.watch(line, 4, 5, 6)
 		waiting(s.T, late, last)
 		release(s.T, held...)
-		writes := turn(s.T, late)
-		waiting(s.T, last)
-		release(s.T, writes)
-		release(s.T, turn(s.T, last))
+		s.inTurn(late, last)
 	})
 }
 
@@ -230,7 +231,7 @@ func TestAWriterWaitsForTheNearestBeforeItOfAnyKind(t *testing.T) {
 		s.watch(line, 0, 2)
 		waiting(s.T, writer)
 		release(s.T, one)
-		release(s.T, turn(s.T, writer))
+		release(s.T, coordtest.Had(s.T, writer))
 	})
 }
 
@@ -246,38 +247,35 @@ func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 		last := s.joins(s.lock().ReadSide())
 		line := s.line()
 		release(s.T, m)
-		reads := turn(s.T, reader)
+		reads := coordtest.Had(s.T, reader)
 		s.watch(line, 1, 2, 3) // the mutex waits for the reader, the last for the mutex
 		waiting(s.T, late, last)
 		release(s.T, reads)
-		h := turn(s.T, late)
+		h := coordtest.Had(s.T, late)
 		require.Greater(s, h.Token(), m.Token())
 		waiting(s.T, last)
 		release(s.T, h)
-		release(s.T, turn(s.T, last))
+		release(s.T, coordtest.Had(s.T, last))
 	})
 }
 
 func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		r, err := l.TryAcquireRead(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		again, err := l.TryAcquireRead(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		_, err = l.TryAcquireWrite(coordtest.Limited(s.T))
+		r := coordtest.Call(s, l.TryAcquireRead)
+		again := coordtest.Call(s, l.TryAcquireRead)
+		_, err := l.TryAcquireWrite(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		require.ErrorContains(s, err, s.path)
 
 		writer := s.joins(s.lock().WriteSide())
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy, "a writer waits that came earlier")
 		release(s.T, r, again)
-		writes := turn(s.T, writer)
+		writes := coordtest.Had(s.T, writer)
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy)
 		release(s.T, writes)
 		require.Empty(s, s.line())
-		writes, err = l.TryAcquireWrite(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		writes = coordtest.Call(s, l.TryAcquireWrite)
 		release(s.T, writes)
 	})
 }
@@ -285,14 +283,11 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		none, err := l.Contenders(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		require.Empty(s, none)
+		require.Empty(s, coordtest.Call(s, l.Contenders))
 
 		one, two := coordtest.Acquire(s.T, l.ReadSide()), coordtest.Acquire(s.T, s.lock().ReadSide())
 		writer, reader := s.joins(s.lock().WriteSide()), s.joins(s.lock().ReadSide())
-		all, err := l.Contenders(coordtest.Limited(s.T))
-		require.NoError(s, err)
+		all := coordtest.Call(s, l.Contenders)
 		require.Len(s, all, 4)
 		for i, want := range []struct {
 			kind  string
@@ -305,8 +300,7 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		require.Equal(s, one.Node(), all[0].Node)
 		require.Equal(s, two.Session(), all[1].Session)
 		release(s.T, two, one)
-		release(s.T, turn(s.T, writer))
-		release(s.T, turn(s.T, reader))
+		s.inTurn(writer, reader)
 	})
 }
 
@@ -333,50 +327,13 @@ func release(t *testing.T, holds ...*coord.Hold) {
 }
 
 // grant is what came of an acquire in the background.
-type grant struct {
-	hold *coord.Hold
-	err  error
-}
-
-// queue acquires in the background and returns when the claim stands in line,
-// as the nth.
-func queue(t *testing.T, w *zktest.World, ctx context.Context, path string, n int, a acquirer) <-chan grant {
-	t.Helper()
-	granted := coordtest.Go(func() grant {
-		h, err := a.Acquire(ctx)
-		return grant{h, err}
-	})
-	lined(t, w, path, n)
-	return granted
-}
-
-// lined waits until n nodes stand in the line.
-func lined(t *testing.T, w *zktest.World, path string, n int) {
-	t.Helper()
-	var names []string
-	zktest.Eventually(t, coordtest.Soon, func() bool {
-		names, _, _ = w.Admin().Children(path)
-		return len(names) == n
-	}, "%d nodes in line", n)
-}
-
-// turn waits for a grant.
-func turn(t *testing.T, granted <-chan grant) *coord.Hold {
-	t.Helper()
-	g := zktest.Receive(t, coordtest.Soon, granted, "a turn")
-	require.NoError(t, g.err)
-	return g.hold
-}
+type grant = coordtest.Outcome[*coord.Hold]
 
 // waiting requires that nothing was granted. Requests that would grant must
-// have been answered by then: see settled.
+// have been answered by then: see scene.watch.
 func waiting(t *testing.T, granted ...<-chan grant) {
 	t.Helper()
 	for _, g := range granted {
-		select {
-		case got := <-g:
-			t.Fatalf("granted or failed before its turn: %+v", got)
-		default:
-		}
+		require.Empty(t, g, "granted or failed before its turn")
 	}
 }

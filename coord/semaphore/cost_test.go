@@ -18,30 +18,34 @@ import (
 )
 
 // counted is a scene whose sessions send nothing by themselves for a while.
-func counted(t *testing.T) (s scene, open func() *coord.Client, spent func(*coord.Client, func()) zkembed.Counts) {
-	s = scene{t, zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour)), coord.Curator}
+func counted(t *testing.T, d coord.Dialect) scene {
+	s := newScene(t, zktest.NewEmbedded(t), d)
 	s.w.SetTimeout(time.Minute)
-	open = func() *coord.Client { return s.open(s.w.ConnectString(), coord.WithSessionTimeout(time.Minute)) }
-	spent = func(c *coord.Client, f func()) zkembed.Counts {
-		before := s.w.Embedded().SessionCounts(c.SessionID())
-		f()
-		return s.w.Embedded().SessionCounts(c.SessionID()).Since(before)
-	}
-	return s, open, spent
+	return s
+}
+
+// quiet returns a client of such a scene.
+func (s scene) quiet() *coord.Client {
+	return s.open(s.w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+}
+
+// spent returns the requests that a client makes while f runs.
+func (s scene) spent(c *coord.Client, f func()) zkembed.Counts {
+	return coordtest.Spent(s.w.Embedded(), c, f)
 }
 
 func TestWhatASemaphoreCosts(t *testing.T) {
-	s, open, spent := counted(t)
-	c := open()
+	s := counted(t, coord.Curator)
+	c := s.quiet()
 	sem := s.of(c, 5)
-	s.release(s.acquire(sem)) // makes the directories and watches the limit
-	s.nodes(s.queue(), 0)
+	s.release(coordtest.Acquire(s, sem)) // makes the directories and watches the limit
+	s.nodes(s.Queue.Dir, 0)
 	const cycles = 50
-	counts := spent(c, func() {
+	counts := s.spent(c, func() {
 		for range cycles {
-			s.release(s.acquire(sem))
+			s.release(coordtest.Acquire(s, sem))
 		}
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 	})
 	t.Log(counts)
 	require.Equal(s, 2*cycles, counts[zkembed.OpCreate])
@@ -51,20 +55,18 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 	// A hold that a busy machine keeps for more than 20 ms reads its own node.
 	require.LessOrEqual(s, counts[zkembed.OpGetData], 2*cycles)
 
-	counts = spent(c, func() {
-		group, err := sem.AcquireN(coordtest.Limited(s), 5)
-		require.NoError(s, err)
+	counts = s.spent(c, func() {
+		group := s.hold(sem, 5)
 		s.release(group)
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 	})
 	require.Equal(s, 6, counts[zkembed.OpCreate])
 	require.Equal(s, 6, counts[zkembed.OpDelete])
 	require.Equal(s, 2, counts[zkembed.OpGetChildren2])
 	require.LessOrEqual(s, counts.Total(), 14+6)
 
-	group, err := s.client(5).AcquireN(coordtest.Limited(s), 5)
-	require.NoError(s, err)
-	counts = spent(c, func() {
+	group := s.hold(s.client(5), 5)
+	counts = s.spent(c, func() {
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
 	})
 	require.Equal(s, zkembed.Counts{zkembed.OpGetChildren2: 1}, counts)
@@ -72,15 +74,14 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 }
 
 func TestKazoosLayoutCostsOneRequestMore(t *testing.T) {
-	s, _, spent := counted(t)
-	s.dialect = coord.Kazoo
-	c := s.open(s.w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	s := counted(t, coord.Kazoo)
+	c := s.quiet()
 	sem := s.of(c, 5)
-	s.release(s.acquire(sem))
-	s.nodes(s.queue(), 0)
-	counts := spent(c, func() {
-		s.release(s.acquire(sem))
-		s.nodes(s.queue(), 0)
+	s.release(coordtest.Acquire(s, sem))
+	s.nodes(s.Queue.Dir, 0)
+	counts := s.spent(c, func() {
+		s.release(coordtest.Acquire(s, sem))
+		s.nodes(s.Queue.Dir, 0)
 	})
 	require.Equal(s, 2, counts[zkembed.OpMulti], "the lease, and whether the place in the queue is still there")
 	require.LessOrEqual(s, counts.Total()-counts[zkembed.OpGetData], 7, "%v", counts)
@@ -103,105 +104,67 @@ func TestAnAcquireWaitsForTwoCreatesAndForNoDelete(t *testing.T) {
 }
 
 func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
-	s, open, spent := counted(t)
-	held, err := s.of(open(), 3).AcquireN(coordtest.Limited(s), 3)
-	require.NoError(s, err)
+	s := counted(t, coord.Curator)
+	held := s.hold(s.of(s.quiet(), 3), 3)
 	var clients []*coord.Client
 	var waits []<-chan grant
 	for i := range 6 {
-		clients = append(clients, open())
+		clients = append(clients, s.quiet())
 		waits = append(waits, s.wait(s.Context(), s.of(clients[i], 3), 2, i+1))
 	}
 	last := clients[5]
 	zktest.Eventually(s, coordtest.Soon, func() bool {
-		return slices.Contains(s.w.Embedded().Watched(), s.leases()) &&
+		return slices.Contains(s.w.Embedded().Watched(), s.Leases.Dir) &&
 			s.w.Embedded().SessionCounts(last.SessionID())[zkembed.OpGetData] == 4
 	}, "the first watches the leases; the last the limit, its own place, and the two before it")
 	var group *recipe.Group
-	first := spent(clients[0], func() {
-		idle := spent(last, func() {
+	first := s.spent(clients[0], func() {
+		idle := s.spent(last, func() {
 			s.release(held.Holds()[0])
 			s.release(held.Holds()[1])
-			group = s.granted(waits[0])
+			group = coordtest.Had(s, waits[0])
 		})
 		require.Zero(s, idle.Total()+idle[zkembed.OpNotify], "%v", idle)
 	})
 	require.LessOrEqual(s, first[zkembed.OpGetChildren2], 2, "one listing for each release: %v", first)
 	s.release(held, group)
 	for _, granted := range waits[1:] {
-		s.release(s.granted(granted))
+		s.release(coordtest.Had(s, granted))
 	}
-}
-
-// youngest returns the child of a directory that was created last.
-func (s scene) youngest(dir string) (node string) {
-	s.Helper()
-	names, _, err := s.w.Admin().Children(dir)
-	require.NoError(s, err)
-	newest := int64(0)
-	for _, name := range names {
-		_, stat, err := s.w.Admin().Get(dir + "/" + name)
-		require.NoError(s, err)
-		if stat.Czxid > newest {
-			node, newest = dir+"/"+name, stat.Czxid
-		}
-	}
-	return node
 }
 
 func TestAWaiterWhoseNodesAreDeletedQueuesAgain(t *testing.T) {
-	for _, which := range []string{"lease", "place in the queue"} {
-		t.Run(which, func(t *testing.T) {
-			each(t, func(s scene) {
-				sem := s.client(1)
-				held := s.acquire(sem)
-				first := s.wait(s.Context(), s.client(1), 1, 1)
-				second := s.wait(s.Context(), s.client(1), 1, 2)
-				node := s.youngest(s.leases())
-				if which != "lease" {
-					line, err := sem.Contenders(coordtest.Limited(s))
-					require.NoError(s, err)
-					node = line[2].Node
-				}
-				require.NoError(s, s.w.Admin().Delete(node, -1))
-				zktest.Eventually(s, coordtest.Soon, func() bool {
-					exists, _, err := s.w.Admin().Exists(node)
-					require.NoError(s, err)
-					queue, _, err := s.w.Admin().Children(s.queue())
-					require.NoError(s, err)
-					leases, _, err := s.w.Admin().Children(s.leases())
-					require.NoError(s, err)
-					return !exists && len(queue) == 2 && len(leases) == 2
-				}, "both queue again, and one waits for a lease")
-				require.Empty(s, first)
-				require.Empty(s, second)
-				s.release(held)
-				s.release(s.granted(second))
-				s.release(s.granted(first))
-				s.nodes(s.leases(), 0)
-			})
+	coordtest.Cases(t, map[string]int{"lease": 1, "place in the queue": 2}, func(t *testing.T, contender int) {
+		each(t, func(s scene) {
+			sem := s.client(1)
+			held := coordtest.Acquire(s, sem)
+			first := s.wait(s.Context(), s.client(1), 1, 1)
+			second := s.wait(s.Context(), s.client(1), 1, 2)
+			line := coordtest.Call(s, sem.Contenders)
+			node := line[contender].Node
+			require.NoError(s, s.w.Admin().Delete(node, -1))
+			zktest.Eventually(s, coordtest.Soon, func() bool {
+				exists, _, err := s.w.Admin().Exists(node)
+				require.NoError(s, err)
+				return !exists && len(coordtest.Children(s, s.w, s.Queue.Dir)) == 2 && len(coordtest.Children(s, s.w, s.Leases.Dir)) == 2
+			}, "both queue again, and one waits for a lease")
+			require.Empty(s, first)
+			require.Empty(s, second)
+			s.release(held)
+			s.release(coordtest.Had(s, second))
+			s.release(coordtest.Had(s, first))
+			s.nodes(s.Leases.Dir, 0)
 		})
-	}
-}
-
-func TestALeaseWhoseNodeIsDeletedIsLost(t *testing.T) {
-	each(t, func(s scene) {
-		h := s.acquire(s.client(2))
-		require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
-		zktest.Receive(s, coordtest.Soon, h.Done(), "the loss")
-		require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
-		s.release(h)
 	})
 }
 
 func TestTheLeasesOfADeadSessionAreFree(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
-		held, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 3)
-		require.NoError(s, err)
+		held := s.hold(s.of(c, 3), 3)
 		waits := s.wait(s.Context(), s.client(3), 2, 1)
 		s.w.ExpireSession(c.SessionID())
-		other := s.granted(waits)
+		other := coordtest.Had(s, waits)
 		zktest.Receive(s, coordtest.Soon, held.Done(), "the loss")
 		require.ErrorIs(s, held.Err(), coord.ErrLost)
 		s.release(held, other)
@@ -210,41 +173,35 @@ func TestTheLeasesOfADeadSessionAreFree(t *testing.T) {
 
 func TestTheFirstInTheQueueDiesAndTheNextIsServed(t *testing.T) {
 	each(t, func(s scene) {
-		held := s.acquire(s.client(1))
+		held := coordtest.Acquire(s, s.client(1))
 		p := s.w.Proxy()
 		doomed := s.open(p.Addr())
 		first := s.wait(s.Context(), s.of(doomed, 1), 1, 1)
 		second := s.wait(s.Context(), s.client(1), 1, 2)
 		p.Refuse() // it will not hear of its end for a while
 		s.w.ExpireSession(doomed.SessionID())
-		s.nodes(s.queue(), 1)
-		s.nodes(s.leases(), 2)
+		s.nodes(s.Queue.Dir, 1)
+		s.nodes(s.Leases.Dir, 2)
 		s.release(held)
-		h := s.granted(second)
+		h := coordtest.Had(s, second)
 		require.Empty(s, first, "a dead waiter was served")
 		p.Heal()
-		s.nodes(s.queue(), 1)
+		s.nodes(s.Queue.Dir, 1)
 		require.Empty(s, first)
 		s.release(h)
-		s.release(s.granted(first))
+		s.release(coordtest.Had(s, first))
 	})
 }
 
 func TestAHolderThatIsCutOffLosesItsLeaseBeforeAnotherGetsIt(t *testing.T) {
 	each(t, func(s scene) {
 		p := s.w.Proxy()
-		held := s.acquire(s.of(s.open(p.Addr()), 1))
+		held := coordtest.Acquire(s, s.of(s.open(p.Addr()), 1))
 		waits := s.wait(s.Context(), s.client(1), 1, 1)
 		p.Blackhole(proxy.Both)
-		select {
-		case <-held.Done():
-			require.Empty(s, waits, "two hold")
-		case <-waits:
-			s.Fatal("another has the lease before its holder gave it up")
-		case <-coordtest.Limited(s).Done():
-			s.Fatal("the hold does not end")
-		}
-		other := s.granted(waits)
+		zktest.Receive(s, coordtest.Soon, held.Done(), "the end of the hold")
+		require.Empty(s, waits, "another has the lease before its holder gave it up")
+		other := coordtest.Had(s, waits)
 		p.Heal()
 		s.release(other)
 	})
@@ -252,7 +209,7 @@ func TestAHolderThatIsCutOffLosesItsLeaseBeforeAnotherGetsIt(t *testing.T) {
 
 func TestAWaiterThatWasCutOffAtItsTurnIsServed(t *testing.T) {
 	each(t, func(s scene) {
-		held := s.acquire(s.client(1))
+		held := coordtest.Acquire(s, s.client(1))
 		p := s.w.Proxy()
 		waits := s.wait(s.Context(), s.of(s.open(p.Addr()), 1), 1, 1)
 		p.Refuse()
@@ -260,42 +217,39 @@ func TestAWaiterThatWasCutOffAtItsTurnIsServed(t *testing.T) {
 		s.release(held)
 		require.Empty(s, waits)
 		p.Heal()
-		s.release(s.granted(waits))
+		s.release(coordtest.Had(s, waits))
 	})
 }
 
 func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			each(t, func(s scene) {
-				p := s.w.Proxy()
-				sem := s.of(s.open(p.Addr()), 2)
-				s.release(s.acquire(sem))
-				for _, ops := range [][]int32{append(proxy.Creates, proxy.OpMulti), proxy.Lists} {
-					for _, dir := range []string{s.queue(), s.leases()} {
-						lost := p.Inject(proxy.Fault{On: ops, Path: dir, Do: action})
-						group, err := sem.AcquireN(coordtest.Limited(s), 2)
-						require.NoError(s, err)
-						require.Equal(s, 1, lost.Fired(), "%v in %s", ops, dir)
-						s.nodes(s.leases(), 2)
-						s.nodes(s.queue(), 0)
-						s.release(group)
-					}
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
+		each(t, func(s scene) {
+			p := s.w.Proxy()
+			sem := s.of(s.open(p.Addr()), 2)
+			s.release(coordtest.Acquire(s, sem))
+			for _, ops := range [][]int32{append(proxy.Creates, proxy.OpMulti), proxy.Lists} {
+				for _, dir := range []string{s.Queue.Dir, s.Leases.Dir} {
+					lost := p.Inject(proxy.Fault{On: ops, Path: dir, Do: action})
+					group := s.hold(sem, 2)
+					require.Equal(s, 1, lost.Fired(), "%v in %s", ops, dir)
+					s.nodes(s.Leases.Dir, 2)
+					s.nodes(s.Queue.Dir, 0)
+					s.release(group)
 				}
-				h := s.acquire(sem)
-				lost := p.Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.leases(), Do: action})
-				s.release(h)
-				require.Equal(s, 1, lost.Fired())
-				s.nodes(s.leases(), 0)
-			})
+			}
+			h := coordtest.Acquire(s, sem)
+			lost := p.Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.Leases.Dir, Do: action})
+			s.release(h)
+			require.Equal(s, 1, lost.Fired())
+			s.nodes(s.Leases.Dir, 0)
 		})
-	}
+	})
 }
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.Proxy().Addr()), 2)
-		s.release(s.acquire(sem))
+		s.release(coordtest.Acquire(s, sem))
 		// A client knows what it watches without asking.
 		one, other := s.of(s.open(s.w.Proxy().Addr()), 2), s.of(s.open(s.w.Proxy().Addr()), 2)
 		for name, call := range map[string]func(context.Context) error{
@@ -310,8 +264,8 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
 			s.w.Proxy().Heal()
 		}
-		s.nodes(s.queue(), 0)
-		s.nodes(s.leases(), 0)
+		s.nodes(s.Queue.Dir, 0)
+		s.nodes(s.Leases.Dir, 0)
 	})
 }
 
@@ -328,81 +282,74 @@ func TestContextsThatEndAtAnyMomentLeaveNoLeaseBehind(t *testing.T) {
 			}
 			cancel()
 		}
-		s.nodes(s.queue(), 0)
-		s.nodes(s.leases(), 0)
+		s.nodes(s.Queue.Dir, 0)
+		s.nodes(s.Leases.Dir, 0)
 	})
 }
 
 func TestAClosedClientEndsItsWaits(t *testing.T) {
-	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
-	held := s.acquire(s.client(1))
+	s := onEmbedded(t)
+	held := coordtest.Acquire(s, s.client(1))
 	c := s.open(s.w.ConnectString())
 	first := s.wait(s.Context(), s.of(c, 1), 1, 1)
 	second := s.wait(s.Context(), s.of(c, 1), 1, 2)
 	require.NoError(s, c.Close(context.Background()))
 	for _, waits := range []<-chan grant{first, second} {
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, waits, "the end of the wait").err, coord.ErrClosed)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, waits, "the end of the wait").Err, coord.ErrClosed)
 	}
 	s.release(held)
 }
 
 func TestLeasesAreRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
-	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
+	s := onEmbedded(t)
 	sem := s.client(3)
-	s.release(s.acquire(sem))
-	require.NoError(s, s.w.Embedded().SetSequence(s.leases(), 2147483600))
+	s.release(coordtest.Acquire(s, sem))
+	require.NoError(s, s.w.Embedded().SetSequence(s.Leases.Dir, 2147483600))
 	require.ErrorIs(s, coordtest.Err(sem.AcquireN(coordtest.Limited(s), 2)), coord.ErrSequenceExhausted)
 	require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrSequenceExhausted)
-	s.nodes(s.leases(), 0)
-	s.nodes(s.queue(), 0)
+	s.nodes(s.Leases.Dir, 0)
+	s.nodes(s.Queue.Dir, 0)
 }
 
 func TestAThrottledAcquireIsRepeated(t *testing.T) {
-	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
+	s := onEmbedded(t)
 	sem := s.client(2)
-	throttle := s.w.Embedded().Inject(zkembed.Match{PathPrefix: s.path(), Times: 5}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-	s.release(s.acquire(sem))
+	throttle := s.w.Embedded().Inject(zkembed.Match{PathPrefix: s.w.Path("semaphore"), Times: 5}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+	s.release(coordtest.Acquire(s, sem))
 	require.Equal(s, 5, throttle.Fired())
 }
 
 func TestTheDirectoriesMayBeReapedMeanwhile(t *testing.T) {
-	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
+	s := onEmbedded(t)
 	sem, last := s.client(1), int64(0)
 	for range 3 {
-		h := s.acquire(sem)
+		h := coordtest.Acquire(s, sem)
 		require.Greater(s, h.Token(), last, "tokens grow though the numbers begin anew")
 		last = h.Token()
 		s.release(h)
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 		require.Positive(s, s.w.Embedded().Reap())
 	}
-	limit, err := sem.Limit(coordtest.Limited(s))
-	require.NoError(s, err, "the limit is kept")
-	require.Equal(s, 1, limit)
+	require.Equal(s, 1, coordtest.Call(s, sem.Limit), "the limit is kept")
 }
 
 // Kazoo counts the leases, makes its own, and does not count again.
 func TestAnAcquireThatLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		s := scene{t, w, coord.Kazoo}
-		s.release(s.acquire(s.client(1)))
+		s := newScene(t, w, coord.Kazoo)
+		s.release(coordtest.Acquire(s, s.client(1)))
 		goOn, p := make(chan struct{}), w.Proxy()
-		held := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.queue(), Do: proxy.Hold(goOn)})
-		granted := make(chan grant, 1)
-		sem := s.of(s.open(p.Addr()), 1)
-		go func() {
-			g, err := sem.AcquireN(s.Context(), 1)
-			granted <- grant{g, err}
-		}()
+		held := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Queue.Dir, Do: proxy.Hold(goOn)})
+		granted := acquireN(s.Context(), s.of(s.open(p.Addr()), 1), 1)
 		zktest.Receive(s, coordtest.Soon, held.First(), "the own lease is made and counted")
-		require.NoError(s, w.Admin().Delete(s.youngest(s.queue()), -1))
-		kazoo, err := w.Admin().Create(s.leases()+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(s, w.Admin().Delete(s.Queue.Dir+"/"+coordtest.Children(s, w, s.Queue.Dir)[0], -1))
+		kazoo, err := w.Admin().Create(s.Leases.Dir+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(s, err)
 		close(goOn)
-		s.nodes(s.queue(), 1)
-		s.nodes(s.leases(), 2)
+		s.nodes(s.Queue.Dir, 1)
+		s.nodes(s.Leases.Dir, 2)
 		require.Empty(s, granted, "two hold")
 		require.NoError(s, w.Admin().Delete(kazoo, -1))
-		s.release(s.granted(granted))
+		s.release(coordtest.Had(s, granted))
 	})
 }

@@ -3,11 +3,11 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -20,45 +20,33 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// scene is a semaphore's path on some server, in some dialect.
+// scene is a semaphore's path on some server, in some dialect, whose layout is
+// checked by TestTheNodesAreThoseOfTheDialect.
 type scene struct {
 	*testing.T
 	w       *zktest.World
 	dialect coord.Dialect
+	semaphore.Layout
+}
+
+func newScene(t *testing.T, w *zktest.World, d coord.Dialect) scene {
+	return scene{t, w, d, semaphore.LayoutOf(d, w.Path("semaphore"))}
+}
+
+// onEmbedded returns a scene for what does not depend on the dialect or the
+// server.
+func onEmbedded(t *testing.T) scene {
+	t.Helper()
+	return newScene(t, zktest.NewEmbedded(t), coord.Curator)
 }
 
 // each runs a test on both servers and in both dialects.
 func each(t *testing.T, f func(s scene)) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		t.Run(string(dialect), func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
+			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(newScene(t, w, dialect)) })
 		})
 	}
-}
-
-func (s scene) path() string { return s.w.Path("semaphore") }
-
-// leases and queue are the directories of the two kinds of nodes, limit is the
-// node that has the limit.
-func (s scene) leases() string {
-	if s.dialect == coord.Kazoo {
-		return s.path()
-	}
-	return s.path() + "/leases"
-}
-
-func (s scene) queue() string {
-	if s.dialect == coord.Kazoo {
-		return s.path() + "-__lock__"
-	}
-	return s.path() + "/locks"
-}
-
-func (s scene) limit() string {
-	if s.dialect == coord.Kazoo {
-		return s.path()
-	}
-	return s.path() + "/limit"
 }
 
 // open returns a client of some servers that is closed with the test.
@@ -70,7 +58,7 @@ func (s scene) open(servers string, opts ...coord.Option) *coord.Client {
 // of returns the semaphore for a client.
 func (s scene) of(c *coord.Client, limit int) *semaphore.Semaphore {
 	s.Helper()
-	sem, err := semaphore.New(c, s.path(), limit)
+	sem, err := semaphore.New(c, s.w.Path("semaphore"), limit)
 	require.NoError(s, err)
 	return sem
 }
@@ -81,10 +69,10 @@ func (s scene) client(limit int) *semaphore.Semaphore {
 	return s.of(s.open(s.w.ConnectString()), limit)
 }
 
-func (s scene) acquire(sem *semaphore.Semaphore) *coord.Hold {
+// hold acquires n leases, which are free.
+func (s scene) hold(sem *semaphore.Semaphore, n int) *recipe.Group {
 	s.Helper()
-	h := coordtest.Acquire(s, sem)
-	return h
+	return coordtest.Had(s, acquireN(coordtest.Limited(s), sem, n))
 }
 
 type releaser interface{ Release(context.Context) error }
@@ -97,24 +85,22 @@ func (s scene) release(holds ...releaser) {
 }
 
 // grant is what came of an acquire in the background.
-type grant struct {
-	group *recipe.Group
-	err   error
+type grant = coordtest.Outcome[*recipe.Group]
+
+// acquireN acquires n leases in the background.
+func acquireN(ctx context.Context, sem *semaphore.Semaphore, n int) <-chan grant {
+	return coordtest.Begin(ctx, func(ctx context.Context) (*recipe.Group, error) { return sem.AcquireN(ctx, n) })
 }
 
 // wait acquires n leases in the background and returns when the claim stands in
 // the queue as the nth, counted from 1.
 func (s scene) wait(ctx context.Context, sem *semaphore.Semaphore, n, position int) <-chan grant {
 	s.Helper()
-	granted := make(chan grant, 1)
-	held, _, _ := s.w.Admin().Children(s.leases())
-	go func() {
-		g, err := sem.AcquireN(ctx, n)
-		granted <- grant{g, err}
-	}()
-	s.nodes(s.queue(), position)
+	held, _, _ := s.w.Admin().Children(s.Leases.Dir)
+	granted := acquireN(ctx, sem, n)
+	s.nodes(s.Queue.Dir, position)
 	if position == 1 {
-		s.nodes(s.leases(), len(held)+n) // those it waits for are there already
+		s.nodes(s.Leases.Dir, len(held)+n) // those it waits for are there already
 	}
 	return granted
 }
@@ -122,18 +108,7 @@ func (s scene) wait(ctx context.Context, sem *semaphore.Semaphore, n, position i
 // nodes waits until a directory has so many children.
 func (s scene) nodes(dir string, n int) {
 	s.Helper()
-	var names []string
-	zktest.Eventually(s, coordtest.Soon, func() bool {
-		names, _, _ = s.w.Admin().Children(dir)
-		return len(names) == n
-	}, "%d nodes in %s", n, dir)
-}
-
-func (s scene) granted(granted <-chan grant) *recipe.Group {
-	s.Helper()
-	g := zktest.Receive(s, coordtest.Soon, granted, "leases")
-	require.NoError(s, g.err)
-	return g.group
+	coordtest.AwaitChildren(s, s.w, dir, n)
 }
 
 func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
@@ -146,7 +121,7 @@ func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
 			for range 3 {
 				wg.Go(func() {
 					for range 8 {
-						err := sem.Do(coordtest.Limited(s), func(ctx context.Context, h *coord.Hold) error {
+						assert.NoError(s, sem.Do(coordtest.Limited(s), func(ctx context.Context, h *coord.Hold) error {
 							now := inside.Add(1)
 							for most.Load() < now && !most.CompareAndSwap(most.Load(), now) {
 							}
@@ -161,10 +136,7 @@ func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
 								}
 							}
 							return nil
-						})
-						if err != nil {
-							s.Error(err)
-						}
+						}))
 					}
 				})
 			}
@@ -172,21 +144,21 @@ func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
 		wg.Wait()
 		require.EqualValues(s, 72, rounds.Load())
 		require.Greater(s, most.Load(), int32(1), "never two at a time")
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 	})
 }
 
 func TestWaitersAreServedInTheirOrder(t *testing.T) {
 	each(t, func(s scene) {
 		one, other := s.client(2), s.client(2)
-		held := []releaser{s.acquire(one), s.acquire(other)}
+		held := []releaser{coordtest.Acquire(s, one), coordtest.Acquire(s, other)}
 		var waits []<-chan grant
 		for i := range 5 {
 			waits = append(waits, s.wait(s.Context(), []*semaphore.Semaphore{one, other}[i%2], 1, i+1))
 		}
 		for i, granted := range waits {
 			s.release(held[0])
-			held = append(held[1:], s.granted(granted))
+			held = append(held[1:], coordtest.Had(s, granted))
 			for _, later := range waits[i+1:] {
 				require.Empty(s, later, "served out of turn")
 			}
@@ -204,13 +176,13 @@ func TestNoWakeUpIsLostWhenALaterHolderLeavesFirst(t *testing.T) {
 		for leaver := range limit {
 			var held []*coord.Hold
 			for range limit {
-				held = append(held, s.acquire(sem))
+				held = append(held, coordtest.Acquire(s, sem))
 			}
 			first := s.wait(s.Context(), s.client(limit), 1, 1)
 			second := s.wait(s.Context(), sem, 1, 2)
 			s.release(held[leaver])
-			s.release(s.granted(first))
-			s.release(s.granted(second))
+			s.release(coordtest.Had(s, first))
+			s.release(coordtest.Had(s, second))
 			for i, h := range held {
 				if i != leaver {
 					s.release(h)
@@ -223,28 +195,27 @@ func TestNoWakeUpIsLostWhenALaterHolderLeavesFirst(t *testing.T) {
 func TestAnAcquireOfManyIsNotOvertakenByAcquiresOfFew(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(4)
-		held := []*coord.Hold{s.acquire(sem), s.acquire(sem), s.acquire(sem)}
+		held := []*coord.Hold{coordtest.Acquire(s, sem), coordtest.Acquire(s, sem), coordtest.Acquire(s, sem)}
 		many := s.wait(s.Context(), s.client(4), 3, 1)
 		few := s.wait(s.Context(), sem, 1, 2)
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy, "a lease is free, but it is waited for")
 		s.release(held[2])
 		require.Empty(s, few)
 		s.release(held[0])
-		group := s.granted(many)
+		group := coordtest.Had(s, many)
 		require.Len(s, group.Holds(), 3)
 		require.Empty(s, few, "more than the limit")
 		s.release(held[1])
-		one := s.granted(few)
+		one := coordtest.Had(s, few)
 		s.release(group, one)
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 	})
 }
 
 func TestAllLeasesOfAGroupAreOneHold(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(5)
-		group, err := sem.AcquireN(coordtest.Limited(s), 5)
-		require.NoError(s, err)
+		group := s.hold(sem, 5)
 		require.NoError(s, group.Err())
 		ctx := group.Context(s.Context())
 		lost := group.Holds()[2]
@@ -265,15 +236,14 @@ func TestATryFindsItBusyWithoutAWrite(t *testing.T) {
 		sem := s.client(2)
 		held, err := sem.TryAcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
-		_, before, err := s.w.Admin().Children(s.leases())
+		_, before, err := s.w.Admin().Children(s.Leases.Dir)
 		require.NoError(s, err)
 		require.ErrorIs(s, coordtest.Err(s.client(2).TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
-		_, after, err := s.w.Admin().Children(s.leases())
+		_, after, err := s.w.Admin().Children(s.Leases.Dir)
 		require.NoError(s, err)
 		require.Equal(s, before.Cversion, after.Cversion)
 		s.release(held.Holds()[0])
-		one, err := sem.TryAcquire(coordtest.Limited(s))
-		require.NoError(s, err)
+		one := coordtest.Call(s, sem.TryAcquire)
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquireN(coordtest.Limited(s), 2)), coord.ErrBusy)
 		s.release(one, held)
 	})
@@ -281,34 +251,30 @@ func TestATryFindsItBusyWithoutAWrite(t *testing.T) {
 
 func TestAsManyTriesAtTheSameTimeSucceedAsThereAreLeases(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		s := scene{t, w, coord.Curator}
+		s := newScene(t, w, coord.Curator)
 		const limit, tries = 3, 8
 		for range 5 {
-			results := make(chan *coord.Hold, tries)
+			var results []<-chan coordtest.Outcome[*coord.Hold]
 			start := make(chan struct{})
 			for range tries {
 				sem := s.client(limit)
-				go func() {
+				results = append(results, coordtest.Begin(coordtest.Limited(s), func(ctx context.Context) (*coord.Hold, error) {
 					<-start
-					h, err := sem.TryAcquire(coordtest.Limited(s))
-					if err != nil {
-						require.ErrorIs(s, err, coord.ErrBusy)
-					}
-					results <- h
-				}()
+					return sem.TryAcquire(ctx)
+				}))
 			}
 			close(start)
-			var held []*coord.Hold
-			for range tries {
-				if h := zktest.Receive(s, coordtest.Soon, results, "a try"); h != nil {
-					held = append(held, h)
+			var held []releaser
+			for _, result := range results {
+				if try := zktest.Receive(s, coordtest.Soon, result, "a try"); try.Err == nil {
+					held = append(held, try.Value)
+				} else {
+					require.ErrorIs(s, try.Err, coord.ErrBusy)
 				}
 			}
 			require.Len(s, held, limit)
-			for _, h := range held {
-				s.release(h)
-			}
-			s.nodes(s.leases(), 0)
+			s.release(held...)
+			s.nodes(s.Leases.Dir, 0)
 		}
 	})
 }
@@ -316,14 +282,15 @@ func TestAsManyTriesAtTheSameTimeSucceedAsThereAreLeases(t *testing.T) {
 func TestEveryChildCountsAsALease(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(2)
-		h := s.acquire(sem)
+		h := coordtest.Acquire(s, sem)
 		c := s.open(s.w.ConnectString())
-		require.NoError(s, c.Create(coordtest.Limited(s), s.leases()+"/whatever this is", nil))
+		require.NoError(s, c.Create(coordtest.Limited(s), s.Leases.Dir+"/whatever this is", nil))
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
-		granted := s.wait(s.Context(), sem, 1, 1)
+		granted, later := s.wait(s.Context(), sem, 1, 1), s.wait(s.Context(), s.client(2), 1, 2)
 		require.Empty(s, granted)
-		require.NoError(s, c.Delete(coordtest.Limited(s), s.leases()+"/whatever this is", -1))
-		s.release(s.granted(granted), h)
+		require.NoError(s, c.Delete(coordtest.Limited(s), s.Leases.Dir+"/whatever this is", -1))
+		s.release(coordtest.Had(s, granted), h)
+		s.release(coordtest.Had(s, later))
 	})
 }
 
@@ -331,13 +298,13 @@ func TestOnlyASemaphoreOfOneHasAToken(t *testing.T) {
 	each(t, func(s scene) {
 		sem, last := s.client(1), int64(0)
 		for range 3 {
-			h := s.acquire(sem)
+			h := coordtest.Acquire(s, sem)
 			require.Greater(s, h.Token(), last)
 			last = h.Token()
 			s.release(h)
 		}
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 2))
-		h := s.acquire(s.client(2))
+		h := coordtest.Acquire(s, s.client(2))
 		require.Zero(s, h.Token())
 		s.release(h)
 	})
@@ -346,27 +313,25 @@ func TestOnlyASemaphoreOfOneHasAToken(t *testing.T) {
 func TestAnAcquireThatIsGivenUpLeavesNothingBehind(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(3)
-		held := []releaser{s.acquire(sem), s.acquire(sem)}
+		held := []releaser{coordtest.Acquire(s, sem), coordtest.Acquire(s, sem)}
 		ctx, cancel := context.WithCancel(s.Context())
 		first := s.wait(ctx, s.client(3), 2, 1)
 		second := s.wait(ctx, sem, 2, 2)
 		third := s.wait(s.Context(), s.client(3), 1, 3)
 		cancel()
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the end of the first").err, context.Canceled)
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the end of the second").err, context.Canceled)
-		held = append(held, s.granted(third))
-		s.nodes(s.queue(), 0)
-		s.nodes(s.leases(), 3)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the end of the first").Err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the end of the second").Err, context.Canceled)
+		held = append(held, coordtest.Had(s, third))
+		s.nodes(s.Queue.Dir, 0)
+		s.nodes(s.Leases.Dir, 3)
 		s.release(held...)
-		s.nodes(s.leases(), 0)
+		s.nodes(s.Leases.Dir, 0)
 	})
 }
 
 func TestALeaseCanBeAskedFor(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.open(s.w.ConnectString())
-		group, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		group := s.hold(s.of(s.open(s.w.ConnectString()), 3), 2)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
 		zktest.Receive(s, coordtest.Soon, group.Revoked(), "the request")
 		require.NoError(s, group.Err())
@@ -375,42 +340,38 @@ func TestALeaseCanBeAskedFor(t *testing.T) {
 }
 
 func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
-	shapes := map[coord.Dialect][2]string{
-		coord.Curator: {`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-\d{10}$`, `^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lease-\d{10}$`},
-		coord.Kazoo:   {`^[0-9a-f]{32}__lock__\d{10}$`, `^[0-9a-f]{32}$`},
+	const guid = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+	layouts := map[coord.Dialect]struct{ queue, place, leases, lease, limit, two string }{
+		coord.Curator: {"/locks", `^_c_` + guid + `-lock-\d{10}$`, "/leases", `^_c_` + guid + `-lease-\d{10}$`, "/limit", "\x00\x00\x00\x02"},
+		coord.Kazoo:   {"-__lock__", `^[0-9a-f]{32}__lock__\d{10}$`, "", `^[0-9a-f]{32}$`, "", "2"},
 	}
 	each(t, func(s scene) {
+		want, path := layouts[s.dialect], s.w.Path("semaphore")
 		sem := s.client(2)
-		held, err := sem.AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
-		for i, dir := range []string{s.queue(), s.leases()} {
-			names, _, err := s.w.Admin().Children(dir)
-			require.NoError(s, err)
+		for dir, shape := range map[string]string{path + want.queue: want.place, path + want.leases: want.lease} {
+			names := coordtest.Children(s, s.w, dir)
 			require.NotEmpty(s, names)
 			for _, name := range names {
-				require.Regexp(s, regexp.MustCompile(shapes[s.dialect][i]), name)
+				require.Regexp(s, shape, name)
 			}
 		}
-		limit, _, err := s.w.Admin().Get(s.limit())
+		limit, _, err := s.w.Admin().Get(path + want.limit)
 		require.NoError(s, err)
-		require.Equal(s, map[coord.Dialect]string{coord.Curator: "\x00\x00\x00\x02", coord.Kazoo: "2"}[s.dialect], string(limit))
+		require.Equal(s, want.two, string(limit))
 		s.release(held)
-		s.release(s.granted(granted))
+		s.release(coordtest.Had(s, granted))
 	})
 }
 
 func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.ConnectString(), coord.WithIdentity("somebody")), 2)
-		none, err := sem.Contenders(coordtest.Limited(s))
-		require.NoError(s, err)
-		require.Empty(s, none)
-		held, err := sem.AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		require.Empty(s, coordtest.Call(s, sem.Contenders))
+		held := s.hold(sem, 2)
 		granted := s.wait(s.Context(), sem, 1, 1)
-		all, err := sem.Contenders(coordtest.Limited(s))
-		require.NoError(s, err)
+		all := coordtest.Call(s, sem.Contenders)
 		require.Len(s, all, 4) // two leases, one more that is waited for, and its place in the queue
 		holding := 0
 		for _, c := range all {
@@ -424,19 +385,19 @@ func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 		require.False(s, all[2].Holds, "the youngest is the one that is waited for")
 		require.Equal(s, "lock", all[3].Kind)
 		s.release(held)
-		s.release(s.granted(granted))
+		s.release(coordtest.Had(s, granted))
 	})
 }
 
 func TestBadInputIsRefused(t *testing.T) {
-	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
+	s := onEmbedded(t)
 	c := s.open(s.w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
 		require.ErrorIs(s, coordtest.Err(semaphore.New(c, path, 1)), coord.ErrInvalid, "%q", path)
 	}
 	require.ErrorIs(s, coordtest.Err(semaphore.New(nil, "/semaphore", 1)), coord.ErrInvalid)
 	for _, limit := range []int{0, -1, 1 << 31} {
-		_, err := semaphore.New(c, s.path(), limit)
+		_, err := semaphore.New(c, "/semaphore", limit)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, fmt.Sprint(limit))
 	}

@@ -1,8 +1,6 @@
 package semaphore_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,26 +37,14 @@ func (b bubble) semaphore(limit int, opts ...coord.Option) *semaphore.Semaphore 
 
 // wait acquires n leases in the background, and gives up after an hour.
 func (b bubble) wait(s *semaphore.Semaphore, n int) <-chan grant {
-	granted := coordtest.Go(func() grant {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), time.Hour)
-		defer cancel()
-		g, err := s.AcquireN(ctx, n)
-		return grant{g, err}
-	})
+	granted := acquireN(b.Within(time.Hour), s, n)
 	time.Sleep(time.Second)
 	return granted
 }
 
 func (b bubble) hold(s *semaphore.Semaphore, n int) *recipe.Group {
 	b.Helper()
-	return b.granted(b.wait(s, n))
-}
-
-func (b bubble) granted(waiting <-chan grant) *recipe.Group {
-	b.Helper()
-	g := <-waiting
-	require.NoError(b, g.err)
-	return g.group
+	return coordtest.Had(b, b.wait(s, n))
 }
 
 func (b bubble) release(groups ...*recipe.Group) {
@@ -66,41 +52,6 @@ func (b bubble) release(groups ...*recipe.Group) {
 	for _, g := range groups {
 		require.NoError(b, g.Release(b.Context()))
 	}
-}
-
-// children lists the nodes in a directory, the youngest first.
-func (b bubble) children(dir string) (paths []string) {
-	var newest int64
-	for _, node := range b.Server.Nodes() {
-		switch {
-		case !strings.HasPrefix(node.Path, dir+"/"):
-		case node.Stat.Czxid > newest:
-			paths, newest = append([]string{node.Path}, paths...), node.Stat.Czxid
-		default:
-			paths = append(paths, node.Path)
-		}
-	}
-	return paths
-}
-
-func TestALeaseThatIsReleasedGoesToTheOneThatWaits(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		held := b.hold(b.semaphore(1), 1)
-		waiting := b.wait(b.semaphore(1), 1)
-		require.Empty(b, waiting)
-		b.release(held)
-		b.release(b.granted(waiting))
-	})
-}
-
-func TestAWaiterHearsThatTheLimitIsRaised(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		held := b.hold(b.semaphore(1), 1)
-		waiting := b.wait(b.semaphore(semaphore.Stored), 1)
-		require.Empty(b, waiting)
-		require.NoError(b, b.semaphore(2).SetLimit(b.Context(), 2))
-		b.release(b.granted(waiting), held)
-	})
 }
 
 // Leases that were made in turns would keep each other waiting for ever.
@@ -113,68 +64,8 @@ func TestTwoThatWantAllLeasesAtTheSameTimeGetThemOneAfterTheOther(t *testing.T) 
 		one, other := b.wait(b.semaphore(2), 2), b.wait(b.semaphore(2), 2)
 		time.Sleep(T)
 		b.release(held)
-		b.release(b.granted(one))
-		b.release(b.granted(other))
-	})
-}
-
-// makesAnother has an acquire wait, deletes its node in dir, the youngest of n,
-// and requires another in its place.
-func (b bubble) makesAnother(dir string, n int) {
-	b.Helper()
-	held := b.hold(b.semaphore(1), 1)
-	waiting := b.wait(b.semaphore(1), 1)
-	before := b.children(dir)
-	require.Len(b, before, n)
-	b.delete(before[0])
-	after := b.children(dir)
-	require.Len(b, after, n, "it waits without a node")
-	require.NotEqual(b, before, after)
-	b.release(held)
-	b.release(b.granted(waiting))
-}
-
-func TestAWaiterThatLosesItsPlaceInTheQueueTakesAnother(t *testing.T) {
-	inBubble(t, func(b bubble) { b.makesAnother("/s/locks", 1) })
-}
-
-func TestAWaiterThatLosesItsLeaseMakesAnother(t *testing.T) {
-	inBubble(t, func(b bubble) { b.makesAnother("/s/leases", 2) })
-}
-
-func TestAChildOfAnUnknownShapeIsALeaseToThoseThatWait(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		held := b.hold(b.semaphore(2), 1)
-		require.NoError(b, b.Open().Create(b.Context(), "/s/leases/whatever this is", nil))
-		waiting := b.wait(b.semaphore(2), 1)
-		require.Empty(b, waiting, "more than the limit")
-		b.delete("/s/leases/whatever this is")
-		b.release(b.granted(waiting), held)
-	})
-}
-
-// Kazoo counts the leases while it is the first in the queue, then makes its
-// own, and does not count again.
-func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		kazoo := coord.WithDialect(coord.Kazoo)
-		b.release(b.hold(b.semaphore(1, kazoo), 1))
-		late := b.Server.Inject(zkembed.Match{
-			Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/s-__lock__/", Times: 1,
-		}, zkembed.Delay(2*time.Second))
-		waiting := b.wait(b.semaphore(1, kazoo), 1)
-		select {
-		case <-late.Struck(): // its lease is made and counted
-		case <-waiting:
-			require.FailNow(b, "granted without a look at the place")
-		}
-		const other = "/s/0123456789abcdef0123456789abcdef"
-		_, err := b.Open().Txn(b.Context(), coord.DeleteOp(b.children("/s-__lock__")[0], -1), coord.EphemeralOp(other, nil))
-		require.NoError(b, err)
-		time.Sleep(T)
-		require.Empty(b, waiting, "two hold")
-		b.delete(other)
-		b.release(b.granted(waiting))
+		b.release(coordtest.Had(b, one))
+		b.release(coordtest.Had(b, other))
 	})
 }
 
@@ -195,7 +86,7 @@ func TestALeaseOfKazoosWhoseSessionIsGivenUpWhileItIsMadeIsMadeAgain(t *testing.
 			time.Sleep(time.Second)
 		}
 		deaf.Heal()
-		b.release(b.granted(waiting))
+		b.release(coordtest.Had(b, waiting))
 	})
 }
 
@@ -219,33 +110,34 @@ func TestF56ALeaseThatWaitsIsNotRefusedForAContenderOfTheOtherDialect(t *testing
 		time.Sleep(time.Minute)
 		require.Empty(b, waiting)
 		require.NoError(b, admin.Delete(b.Context(), node, -1))
-		b.release(b.granted(waiting), h)
+		b.release(coordtest.Had(b, waiting), h)
 	})
 }
 
 func TestF56ACallThatHasWaitedForALeaseIsNotRefusedWhenItQueuesAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.hold(b.semaphore(1), 1)
-		waiting := b.wait(b.semaphore(1), 1)
+		s := b.semaphore(1)
+		h, waiting := b.hold(s, 1), b.wait(b.semaphore(1), 1)
 		remove := b.Foreign("/s/locks")
-		b.delete(b.children("/s/leases")[0])
+		line := coordtest.Call(b, s.Contenders)
+		b.delete(line[1].Node) // the lease of the one that waits
 		b.release(h)
 		time.Sleep(time.Minute)
 		require.Empty(b, waiting)
 		remove()
-		b.release(b.granted(waiting))
+		b.release(coordtest.Had(b, waiting))
 	})
 }
 
 func TestProgramsThatDisagreeAboutTheLimitAreRefused(t *testing.T) {
 	each(t, func(s scene) {
-		h := s.acquire(s.client(3))
+		h := coordtest.Acquire(s, s.client(3))
 		other := s.client(5)
 		_, err := other.Acquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, semaphore.ErrLimit)
-		require.ErrorContains(s, err, s.limit()+" says 3, this program 5")
+		require.ErrorContains(s, err, s.Limit+" says 3, this program 5")
 		require.ErrorIs(s, coordtest.Err(other.TryAcquire(coordtest.Limited(s))), semaphore.ErrLimit)
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 		s.release(h)
 	})
 }
@@ -257,11 +149,9 @@ func TestTheFirstProgramStoresTheLimit(t *testing.T) {
 		_, err := follower.Acquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, semaphore.ErrLimit)
 		require.ErrorContains(s, err, "SetLimit")
-		s.release(s.acquire(s.client(2)))
-		limit, err := follower.Limit(coordtest.Limited(s))
-		require.NoError(s, err)
-		require.Equal(s, 2, limit)
-		s.release(s.acquire(follower))
+		s.release(coordtest.Acquire(s, s.client(2)))
+		require.Equal(s, 2, coordtest.Call(s, follower.Limit))
+		s.release(coordtest.Acquire(s, follower))
 	})
 }
 
@@ -269,14 +159,14 @@ func TestARaisedLimitIsFollowedAtOnce(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(semaphore.Stored)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
-		held := s.acquire(sem)
+		held := coordtest.Acquire(s, sem)
 		first := s.wait(s.Context(), s.client(semaphore.Stored), 1, 1)
 		second := s.wait(s.Context(), sem, 1, 2)
 		require.NoError(s, s.client(7).SetLimit(coordtest.Limited(s), 2))
-		one := s.granted(first)
+		one := coordtest.Had(s, first)
 		require.Empty(s, second)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 3))
-		s.release(s.granted(second), one, held)
+		s.release(coordtest.Had(s, second), one, held)
 	})
 }
 
@@ -284,7 +174,7 @@ func TestALoweredLimitTakesNothingBack(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(semaphore.Stored)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 3))
-		a, b, c := s.acquire(sem), s.acquire(sem), s.acquire(sem)
+		a, b, c := coordtest.Acquire(s, sem), coordtest.Acquire(s, sem), coordtest.Acquire(s, sem)
 		waits := s.wait(s.Context(), sem, 1, 1)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
 		s.release(a)
@@ -293,27 +183,26 @@ func TestALoweredLimitTakesNothingBack(t *testing.T) {
 		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
 		require.Empty(s, waits, "more than the lowered limit")
 		s.release(c)
-		s.release(s.granted(waits))
+		s.release(coordtest.Had(s, waits))
 	})
 }
 
 func TestAWaiterThatDisagreesWithAChangedLimitGetsAnError(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(2)
-		held, err := sem.AcquireN(coordtest.Limited(s), 2)
-		require.NoError(s, err)
+		held := s.hold(sem, 2)
 		first := s.wait(s.Context(), sem, 1, 1)
 		second := s.wait(s.Context(), s.client(2), 1, 2)
 		tooMany := s.wait(s.Context(), s.client(semaphore.Stored), 2, 3)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the news").err, semaphore.ErrLimit)
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the news").err, semaphore.ErrLimit)
-		err = zktest.Receive(s, coordtest.Soon, tooMany, "the news").err
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the news").Err, semaphore.ErrLimit)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the news").Err, semaphore.ErrLimit)
+		err := zktest.Receive(s, coordtest.Soon, tooMany, "the news").Err
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "2 leases at once, of a semaphore of 1")
 		require.NoError(s, held.Err(), "a holder is not affected")
 		s.release(held)
-		s.nodes(s.queue(), 0)
+		s.nodes(s.Queue.Dir, 0)
 	})
 }
 
@@ -321,71 +210,53 @@ func TestDataThatAreNoLimitAreReportedAndCanBeReplaced(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
 		sem := s.of(c, 2)
-		s.release(s.acquire(sem))
+		s.release(coordtest.Acquire(s, sem))
 		for _, garbage := range []string{"x", "-1", "\x00\x00\x00\x00", "\xff\xff\xff\xff", "99999999999999999999"} {
-			require.NoError(s, coordtest.Err(c.Set(coordtest.Limited(s), s.limit(), []byte(garbage), -1)))
+			require.NoError(s, coordtest.Err(c.Set(coordtest.Limited(s), s.Limit, []byte(garbage), -1)))
 			_, err := sem.Acquire(coordtest.Limited(s))
 			require.ErrorIs(s, err, semaphore.ErrLimit, "%q", garbage)
-			require.ErrorContains(s, err, s.limit())
+			require.ErrorContains(s, err, s.Limit)
 			require.NoError(s, sem.SetLimit(coordtest.Limited(s), 2))
-			s.release(s.acquire(sem))
+			s.release(coordtest.Acquire(s, sem))
 		}
 		// Kazoo makes the node before it has a limit.
-		require.NoError(s, coordtest.Err(c.Set(coordtest.Limited(s), s.limit(), nil, -1)))
-		s.release(s.acquire(sem))
-		limit, err := sem.Limit(coordtest.Limited(s))
-		require.NoError(s, err)
-		require.Equal(s, 2, limit)
+		require.NoError(s, coordtest.Err(c.Set(coordtest.Limited(s), s.Limit, nil, -1)))
+		s.release(coordtest.Acquire(s, sem))
+		require.Equal(s, 2, coordtest.Call(s, sem.Limit))
 	})
 }
 
 func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
-	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
-		t.Run(name, func(t *testing.T) {
-			each(t, func(s scene) {
-				p := s.w.Proxy()
-				sem := s.of(s.open(p.Addr()), 2)
-				lost := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.limit(), Do: action})
-				s.release(s.acquire(sem)) // stores its own
-				require.Equal(s, 1, lost.Fired())
-				lost = p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.limit(), Do: action})
-				require.NoError(s, sem.SetLimit(coordtest.Limited(s), 4))
-				require.Equal(s, 1, lost.Fired())
-				limit, err := sem.Limit(coordtest.Limited(s))
-				require.NoError(s, err)
-				require.Equal(s, 4, limit)
-			})
+	coordtest.Cases(t, proxy.Lost, func(t *testing.T, action proxy.Action) {
+		each(t, func(s scene) {
+			p := s.w.Proxy()
+			sem := s.of(s.open(p.Addr()), 2)
+			lost := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
+			s.release(coordtest.Acquire(s, sem)) // stores its own
+			require.Equal(s, 1, lost.Fired())
+			lost = p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Limit, Do: action})
+			require.NoError(s, sem.SetLimit(coordtest.Limited(s), 4))
+			require.Equal(s, 1, lost.Fired())
+			require.Equal(s, 4, coordtest.Call(s, sem.Limit))
 		})
-	}
+	})
 }
 
 // One lease was granted while the limit was 1. The other was made then, and
 // granted after the limit was raised.
 func TestTwoLeasesDoNotBothHaveATokenWhenTheLimitWasRaised(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c, other := b.Open(), b.Open()
-		s, err := semaphore.New(c, "/s", semaphore.Stored)
-		require.NoError(b, err)
+	inBubble(t, func(b bubble) {
+		s := b.semaphore(semaphore.Stored)
 		require.NoError(b, s.SetLimit(b.Context(), 1))
-		first := coordtest.Acquire(b, s)
-		require.NotZero(b, first.Token())
-		waiting, err := semaphore.New(other, "/s", semaphore.Stored)
-		require.NoError(b, err)
-		granted := coordtest.Go(func() *coord.Hold {
-			h, err := waiting.Acquire(b.Context())
-			if err != nil {
-				b.Error(err)
-			}
-			return h
-		})
+		first := b.hold(s, 1)
+		require.NotZero(b, first.Holds()[0].Token())
+		granted := b.wait(b.semaphore(semaphore.Stored), 1)
 		time.Sleep(time.Minute)
 		require.Empty(b, granted)
 		require.NoError(b, s.SetLimit(b.Context(), 2))
-		second := <-granted
-		require.Zero(b, second.Token())
+		second := coordtest.Had(b, granted)
+		require.Zero(b, second.Holds()[0].Token())
 		require.NoError(b, first.Err())
-		require.NoError(b, first.Release(b.Context()))
-		require.NoError(b, second.Release(b.Context()))
-		b.Close(c, other)
+		b.release(first, second)
 	})
 }

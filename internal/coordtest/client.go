@@ -57,9 +57,7 @@ func Acquire[H any](t testing.TB, a interface {
 },
 ) H {
 	t.Helper()
-	h, err := a.Acquire(Limited(t))
-	require.NoError(t, err)
-	return h
+	return Call(t, a.Acquire)
 }
 
 // Write has the servers agree on a write that changes nothing.

@@ -157,3 +157,7 @@ func (r *Rule) takes(f *Frame) bool {
 	}
 	return true
 }
+
+// Lost are the ways in which a request gets lost with the connection: its reply
+// alone, or the request itself.
+var Lost = map[string]Action{"reply": CutOnReply, "request": DropAndCut}
