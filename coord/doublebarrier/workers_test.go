@@ -455,17 +455,10 @@ func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T)
 func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 	const n, deaths = 40, 10
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
-		members := make([]*doublebarrier.Member, n)
-		left := make([]<-chan error, n)
-		b.phase(clients, func(i int) {
-			time.Sleep(time.Duration(i) * time.Second)
-			m, err := barrier(t, clients[i], "/b", n).Enter(b.Context())
-			require.NoError(t, err)
-			require.Equal(t, i, m.Index())
-			members[i] = m
-		})
-		for i := range n - 1 {
-			left[i] = leaving(b.Context(), members[i])
+		members := entered(t, b.enter(b.views(clients, n)...)...)
+		var left []<-chan error
+		for _, m := range members[:n-1] {
+			left = append(left, leaving(b.Context(), m))
 		}
 		time.Sleep(lasts) // each watches the one before it
 		for i := range deaths {
@@ -480,13 +473,13 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 				require.Equal(t, spent{}, s)
 			}
 		}
-		told := members[n-1].Leave(b.Context())
-		requireMissing(t, told, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-		for i, l := range left[:n-1] {
+		verdict := members[n-1].Leave(b.Context())
+		requireMissing(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, verdict)
+		for i, err := range told(t, left...) {
 			if i < deaths {
-				require.ErrorIs(t, <-l, coord.ErrLost)
+				require.ErrorIs(t, err, coord.ErrLost)
 			} else {
-				require.Equal(t, told, <-l)
+				require.Equal(t, verdict, err)
 			}
 		}
 	})
@@ -497,13 +490,7 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
 	const n = 20
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
-		members := make([]*doublebarrier.Member, n)
-		b.phase(clients, func(i int) {
-			time.Sleep(time.Duration(i) * time.Second)
-			m, err := barrier(t, clients[i], "/b", n).Enter(b.Context())
-			require.NoError(t, err)
-			members[i] = m
-		})
+		members := entered(t, b.enter(b.views(clients, n)...)...)
 		slow := b.Server.Inject(zkembed.Match{Session: clients[n-1].SessionID(), PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
 		all := b.phase(clients, func(i int) {
 			if i < n-1 {
@@ -529,9 +516,7 @@ func BenchmarkRound(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				for _, err := range leaveAll(b, round(b, barriers...)...) {
-					require.NoError(b, err)
-				}
+				leave(b, round(b, barriers...)...)
 			}
 		})
 	}
