@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,15 +53,8 @@ func crowd(t *testing.T, w *zktest.World, d *board, n, perClient, count int, opt
 
 // await waits until the members have an even share of the keys.
 func (d *board) await(count, members int) {
-	d.Helper()
-	require.Eventually(d, func() bool {
-		by, all := d.loads()
-		even := len(by) == members && all == count
-		for _, has := range by {
-			even = even && has >= count/members && has <= (count+members-1)/members
-		}
-		return even
-	}, 3*coordtest.Soon, 5*time.Millisecond)
+	d.t.Helper()
+	zktest.Eventually(d.t, 3*coordtest.Soon, func() bool { return d.shared(count, members) }, "%d members share the keys", members)
 }
 
 func TestMembersShareTheKeys(t *testing.T) {
