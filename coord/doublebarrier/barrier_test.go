@@ -399,7 +399,7 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	for _, n := range []int{3, 32, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
-				w := (&workers{n: n, rounds: 50, pace: 100 * time.Millisecond}).in(b)
+				w := &workers{bubble: b, n: n, rounds: 50, pace: 100 * time.Millisecond}
 				// For any n, about every round loses a member.
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = max(1, 200/n)

@@ -270,16 +270,14 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				c, r := chance{seed}, rand.New(rand.NewPCG(seed, 0))
 				n := 1 + r.IntN(5)
-				w := (&workers{n: n, rounds: 8, pace: 80 * time.Millisecond}).in(b)
+				w := &workers{bubble: b, n: n, rounds: 8, pace: 80 * time.Millisecond}
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = r.IntN(60)
 				}
-				w.open = func() *coord.Client {
-					client := b.Open()
+				w.joins = func(client *coord.Client) {
 					if id := client.SessionID(); c.of(30, "lag", id) {
 						b.Server.AddFollower(time.Duration(id%97)*time.Millisecond, id)
 					}
-					return client
 				}
 				w.apart = func(client *coord.Client) bool { return c.of(50, "apart", client.SessionID()) }
 				switch seed % 3 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -242,14 +243,13 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 }
 
 func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
-	const limit, grace = time.Second, 50 * time.Millisecond
 	// Each call is given up after each of its steps, the server answering
 	// nothing any more from then on, or only late.
 	for name, trouble := range map[string]func(srv *zkembed.Server) (heal func()){
 		"silent": func(srv *zkembed.Server) func() { return srv.Partition(zkembed.Cut{}).Heal },
 		"down":   func(srv *zkembed.Server) func() { srv.Stop(); return srv.Resume },
 		"slow": func(srv *zkembed.Server) func() {
-			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*limit)).Remove
+			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*time.Second)).Remove
 		},
 	} {
 		for step := range 8 {
@@ -257,15 +257,8 @@ func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 				inBubble(t, func(t *testing.T, b bubble) {
 					_, bs := b.pool(2, 2)
 					through(t, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))
-					b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
-					ctx := b.Within(limit)
-					begun := time.Now()
-					enter := entering(ctx, bs[0])
-					time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
-					heal := trouble(b.Server)
-					require.ErrorIs(t, (<-enter).err, context.DeadlineExceeded)
-					require.LessOrEqual(t, time.Since(begun), limit+grace)
-					heal()
+					b.givesUp(step, func(ctx context.Context) error { return coordtest.Err(bs[0].Enter(ctx)) },
+						func() func() { return trouble(b.Server) })
 					time.Sleep(T)
 					empty(t, bs[1])
 				})
@@ -274,22 +267,30 @@ func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 	}
 }
 
-func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
+// givesUp makes a call that has a second, and has trouble begin after so many
+// of its steps, each of which takes a millisecond.
+func (b bubble) givesUp(step int, call func(context.Context) error, trouble func() (heal func())) {
+	b.Helper()
 	const limit, grace = time.Second, 50 * time.Millisecond
+	b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
+	begun := time.Now()
+	ended := coordtest.Go(func() error { return call(b.Within(limit)) })
+	time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
+	heal := trouble()
+	require.ErrorIs(b, <-ended, context.DeadlineExceeded)
+	require.LessOrEqual(b, time.Since(begun), limit+grace)
+	heal()
+}
+
+func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 	for step := range 8 {
 		t.Run(fmt.Sprint("silent after ", step), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				cs, bs := b.pool(2, 2)
 				members := entered(t, b.enter(bs...)...)
-				b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
-				ctx := b.Within(limit)
-				begun := time.Now()
-				left := leaving(ctx, members[0])
-				time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
-				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}})
-				require.ErrorIs(t, <-left, context.DeadlineExceeded)
-				require.LessOrEqual(t, time.Since(begun), limit+grace)
-				cut.Heal()
+				b.givesUp(step, members[0].Leave, func() func() {
+					return b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}}).Heal
+				})
 				requireMissing(t, []int{0}, members[1].Leave(b.Context()))
 				time.Sleep(T)
 				empty(t, bs[1])

@@ -57,8 +57,6 @@ type seen struct {
 	results  [][]byte
 }
 
-func newHistory() *history { return &history{rounds: map[int64]*seen{}} }
-
 // note records something about a member's round and passes the round's number.
 func (h *history) note(m *doublebarrier.Member, f func(s *seen, now int)) {
 	h.mu.Lock()
@@ -147,16 +145,13 @@ func (s *seen) missing(t testing.TB, number int64) (missing []int, known bool) {
 	return missing, known
 }
 
-// workers is a pool of processes that use one barrier until it has seen enough
-// rounds. Each has a client of its own. Who dies is replaced.
+// workers is a pool of processes that use the barrier /b until it has seen
+// enough rounds. Each has a client of its own. Who dies is replaced.
 type workers struct {
-	*testing.T
+	bubble
 	*history
-	path     string
-	open     func() *coord.Client
-	apart    func(*coord.Client) bool // its members list the others as in a large round
-	expire   func(session int64)
-	hide     func(session int64) // longer than its time-out
+	joins    func(*coord.Client)      // called for each client; or nil
+	apart    func(*coord.Client) bool // its members list the others as in a large round; nil: none
 	n        int
 	rounds   int64
 	least    int        // that a round begins with after the last call, or 0
@@ -179,23 +174,9 @@ func (w *workers) fate(r *rand.Rand) fate {
 	return lives
 }
 
-// in makes the workers use a server in a bubble.
-func (w *workers) in(b bubble) *workers {
-	w.T, w.path = b.T, "/b"
-	w.open = func() *coord.Client { return b.Open() }
-	w.apart = func(*coord.Client) bool { return false }
-	w.expire = func(session int64) { _ = b.Server.ExpireSession(session) } // unless it is gone already
-	w.hide = func(session int64) {
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{session}})
-		defer cut.Heal()
-		time.Sleep(T + T/2)
-	}
-	return w
-}
-
 // run lets size workers work and returns when all have stopped.
 func (w *workers) run(size int, seed uint64) {
-	w.history = newHistory()
+	w.history = &history{rounds: map[int64]*seen{}}
 	var gaveUp context.CancelFunc
 	w.patience, gaveUp = context.WithTimeout(w.Context(), 6*time.Hour)
 	defer gaveUp()
@@ -210,7 +191,10 @@ func (w *workers) run(size int, seed uint64) {
 // live is one place in the pool: a process, and after its death the next.
 func (w *workers) live(r *rand.Rand) {
 	for w.ctx.Err() == nil {
-		c := w.open()
+		c := w.Open()
+		if w.joins != nil {
+			w.joins(c)
+		}
 		w.work(r, c)
 		require.NoError(w, c.Close(context.Background()))
 		time.Sleep(upTo(r, w.pace))
@@ -224,8 +208,8 @@ func (w *workers) work(r *rand.Rand, c *coord.Client) {
 	if w.least > 0 {
 		opts = append(opts, doublebarrier.AtLeast(w.least, w.pace))
 	}
-	b := barrier(w, c, w.path, w.n, opts...)
-	if w.apart(c) {
+	b := barrier(w, c, "/b", w.n, opts...)
+	if w.apart != nil && w.apart(c) {
 		b.ListApart()
 	}
 	for alive := true; alive && w.ctx.Err() == nil; {
@@ -341,9 +325,11 @@ func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 	w.all.Go(func() {
 		time.Sleep(after)
 		if atOnce {
-			w.expire(session)
+			_ = w.Server.ExpireSession(session) // unless it is gone already
 		} else {
-			w.hide(session)
+			cut := w.Server.Partition(zkembed.Cut{Sessions: []int64{session}})
+			time.Sleep(T + T/2)
+			cut.Heal()
 		}
 		_ = c.Close(context.Background())
 	})
