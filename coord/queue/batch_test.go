@@ -50,8 +50,7 @@ func texts(items []*queue.Item) (all []string) {
 
 func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		putBatch(b, b.queue(b.Open()), 10)
 		before := b.Server.SessionCounts(c.SessionID())
 		items := receiveBatch(b, q, 8)
@@ -349,8 +348,7 @@ func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
 
 func TestABatchTakesWhatWasPrefetchedWithoutARequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c, queue.WithPrefetch(5))
+		c, q := b.quiet(queue.WithPrefetch(5))
 		putBatch(b, b.queue(b.Open()), 6)
 		require.Equal(b, "0", string(receive(b, q).Data))
 		before := b.Server.SessionCounts(c.SessionID())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -25,12 +24,10 @@ import (
 )
 
 // idle starts n consumers with a client each, that wait for one item. They
-// hand it over to got. The clients' probes do not count as long as less than
-// an eighth of the session time-out passes.
+// hand it over to got.
 func (b bubble) idle(n int, got chan<- *queue.Item) (clients []*coord.Client) {
 	for range n {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		clients = append(clients, c)
 		go b.receive(q, got)
 		synctest.Wait()
@@ -79,24 +76,14 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		got := make(chan *queue.Item, 3)
 		clients := b.idle(4, got)
-		// A consumer that was alone when it came watches without standing in
-		// the line.
-		still := map[int64]bool{}
-		for _, c := range clients {
-			still[c.SessionID()] = true
-		}
-		var line []zkembed.Node
-		for _, node := range b.Server.Nodes() {
-			if strings.HasPrefix(node.Path, "/q/waiting/") {
-				line = append(line, node)
-			}
-		}
-		slices.SortFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
-		require.GreaterOrEqual(b, len(line), 3)
-		for _, node := range line[1:] {
-			delete(still, node.Stat.EphemeralOwner)
-		}
-		cut := b.Server.Partition(zkembed.Cut{Sessions: slices.Collect(maps.Keys(still))})
+		// The first was alone when it came, and watches without standing in the
+		// line. The second is the first in line.
+		still := []int64{clients[0].SessionID(), clients[1].SessionID()}
+		line := slices.DeleteFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return !strings.HasPrefix(n.Path, "/q/waiting/") })
+		require.Len(b, line, 3)
+		first := slices.MinFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+		require.Equal(b, still[1], first.Stat.EphemeralOwner)
+		cut := b.Server.Partition(zkembed.Cut{Sessions: still})
 		defer cut.Heal()
 		producer := b.queue(b.Open())
 		begun := time.Now()
@@ -227,8 +214,7 @@ func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 func TestOfThirtyThousandItemsTheFirstAreReceivedInOrderAndCheaply(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const all, batch, some = 30_000, 1_000, 200
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		for i := 0; i < all; i += batch {
 			require.NoError(b, q.PutBatch(b.Context(), numbered(i, batch)))
 		}

@@ -186,8 +186,7 @@ func TestLostRepliesNeitherLoseNorDoubleAnything(t *testing.T) {
 func TestAReceiveThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
 	for _, n := range []int{1, 6} {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			q := b.queue(c)
+			c, q := b.consumer()
 			putBatch(b, b.queue(b.Open()), 6)
 			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
 			require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Within(time.Second/2), n)), context.DeadlineExceeded)
@@ -201,8 +200,7 @@ func TestAReceiveThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
 
 func TestEntriesOfUnknownShapeAreIgnored(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		put(b, q, "a")
 		for _, name := range []string{"garbage", "entry-", "entry-1-2", "entry-100-00000000xx"} {
 			require.NoError(b, c.Create(b.Context(), "/q/entries/"+name, nil))
@@ -214,8 +212,7 @@ func TestEntriesOfUnknownShapeAreIgnored(t *testing.T) {
 
 func TestCloseGivesItemsBackAndLeavesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		put(b, q, "a", "b", "c")
 		held, parked := receive(b, q), receive(b, q)
 		require.NoError(b, parked.Nack(b.Context(), time.Hour))
@@ -232,8 +229,7 @@ func TestCloseGivesItemsBackAndLeavesNothing(t *testing.T) {
 
 func TestRequestsPerItem(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		put(b, q, "first")
 		ack(b, receive(b, q))
 		count := func(f func()) zkembed.Counts {
@@ -346,6 +342,21 @@ func length(t testing.TB, q *queue.Queue) int {
 
 func (b bubble) queue(c *coord.Client, opts ...queue.Option) *queue.Queue {
 	return newQueue(b, c, "/q", opts...)
+}
+
+// consumer is a queue object with a client of its own.
+func (b bubble) consumer(opts ...queue.Option) (*coord.Client, *queue.Queue) {
+	b.Helper()
+	c := b.Open()
+	return c, b.queue(c, opts...)
+}
+
+// quiet is a consumer whose requests can be counted: its client's probes do not
+// count as long as less than an eighth of the session time-out passes.
+func (b bubble) quiet(opts ...queue.Option) (*coord.Client, *queue.Queue) {
+	b.Helper()
+	c := b.Open(coord.WithSessionTimeout(40 * time.Second))
+	return c, b.queue(c, opts...)
 }
 
 // receive hands the next item over, or nothing when the test ends.

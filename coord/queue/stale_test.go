@@ -107,8 +107,7 @@ func TestAnItemIsAckedOrNackedOnce(t *testing.T) {
 // consumers of the very object that had it.
 func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		put(b, q, "a")
 		for _, end := range []func(*queue.Item){
 			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), 0)) },
@@ -154,8 +153,7 @@ func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 
 func TestNothingIsPutWhenTheSequenceNumbersAreUsedUpUntilTheDirectoryIsMadeAnew(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		put(b, q, "a")
 		require.NoError(b, b.Server.SetSequence("/q/entries", 1<<31-1<<16))
 		put(b, q, "b")
@@ -287,11 +285,11 @@ func TestAPutWhoseSessionEndedBeforeItsReplyIsUnconfirmed(t *testing.T) {
 // stay, and no item is lost but to a Take that cannot know.
 func TestConsumersThatGiveUpAnywhereLeaveNoClaim(t *testing.T) {
 	for seed := range uint64(4) {
-		inBubble(t, func(b bubble) { giveUpAnywhere(b, rand.New(rand.NewPCG(seed, 7))) })
+		inBubble(t, func(b bubble) { giveUpAnywhere(b, &chance{r: rand.New(rand.NewPCG(seed, 7))}) })
 	}
 }
 
-func giveUpAnywhere(b bubble, random *rand.Rand) {
+func giveUpAnywhere(b bubble, c *chance) {
 	const n = 150
 	producer := b.queue(b.Open())
 	putBatch(b, producer, n)
@@ -299,33 +297,26 @@ func giveUpAnywhere(b bubble, random *rand.Rand) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	seen, unknown := map[string]int{}, 0
+	note := func(data []byte, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			seen[string(data)]++
+		case errors.Is(err, coord.ErrUnconfirmed):
+			unknown++
+		}
+	}
 	for k := range 4 {
 		q := b.queue(b.Open())
-		pause := func() time.Duration {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Duration(random.IntN(9000)) * time.Microsecond
-		}
 		wg.Go(func() {
 			for range 100 {
-				ctx, cancel := context.WithTimeout(b.Context(), pause())
-				if k%2 == 0 {
-					if item, err := q.Receive(ctx); err == nil {
-						ack(b, item)
-						mu.Lock()
-						seen[string(item.Data)]++
-						mu.Unlock()
-					}
-				} else {
-					data, err := q.Take(ctx)
-					mu.Lock()
-					switch {
-					case err == nil:
-						seen[string(data)]++
-					case errors.Is(err, coord.ErrUnconfirmed):
-						unknown++
-					}
-					mu.Unlock()
+				ctx, cancel := context.WithTimeout(b.Context(), time.Duration(c.n(9000))*time.Microsecond)
+				if k%2 > 0 {
+					note(q.Take(ctx))
+				} else if item, err := q.Receive(ctx); err == nil {
+					ack(b, item)
+					note(item.Data, nil)
 				}
 				cancel()
 			}
@@ -350,8 +341,7 @@ func giveUpAnywhere(b bubble, random *rand.Rand) {
 func TestAReceiveWhoseSessionEndsWithAClaimUnderWayGoesOnInTheNext(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			q := b.queue(c)
+			c, q := b.consumer()
 			put(b, q, "a")
 			f := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}, fault)
 			id := c.SessionID()
@@ -438,8 +428,7 @@ func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) 
 func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 	for range 10 {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			q := b.queue(c)
+			c, q := b.consumer()
 			put(b, q, "a")
 			receive(b, q)
 			waiting := b.Within(time.Second)
@@ -455,8 +444,7 @@ func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 
 func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		put(b, q, "a")
 		lost := weak.Make(receive(b, q))
 		require.NoError(b, inspect.Break(b.Context(), c, b.claim(c)))

@@ -93,8 +93,7 @@ func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				c := b.Open()
-				q := b.queue(c)
+				_, q := b.consumer()
 				put(b, q, "first")
 				ack(b, receive(b, q)) // the directories
 				for range 5 {
@@ -114,8 +113,7 @@ func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
 // An item that the ACL denies costs little, and is tried again.
 func TestAnItemThatMayNotBeHadIsTriedAgainLater(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		put(b, q, "first")
 		ack(b, receive(b, q))
 		put(b, q, "a")
@@ -238,8 +236,7 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 
 func TestALetterOfAnotherProgramHasNoStory(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		letters(b, q, 0)
 		put(b, newQueue(b, c, "/q/dead"), "by hand")
 		got := letters(b, q, 1)[0]
@@ -292,8 +289,7 @@ func TestAnItemThatIsDeliveredMeanwhileIsDroppedAllTheSame(t *testing.T) {
 func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			q := b.queue(c, queue.WithDeadLetters(1))
+			_, q := b.consumer(queue.WithDeadLetters(1))
 			for i := range 3 {
 				put(b, q, fmt.Sprint(i))
 				first, err := q.Peek(b.Context())
@@ -370,8 +366,7 @@ func TestDeadLettersAreListedInOrder(t *testing.T) {
 // Each listing costs as much as the queue is long.
 func TestPeekListsOnceHoweverManyItemsGoMeanwhile(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
+		c, q := b.consumer()
 		putBatch(b, q, 10)
 		before := b.Server.SessionCounts(c.SessionID())
 		gone := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 5}, zkembed.ReplyError(zkembed.CodeNoNode))
