@@ -143,21 +143,25 @@ func (b bubble) with(c *coord.Client, id string, opts ...shards.Option) *member 
 	return b.run(c, b.work(id), append([]shards.Option{shards.ID(id)}, opts...)...)
 }
 
-// run starts a member with this function. One that has not ended by then ends
-// with the test.
+// run starts a member with this function.
 func (b bubble) run(c *coord.Client, f shards.Func, opts ...shards.Option) *member {
 	b.Helper()
-	s := b.shards(c, opts...)
-	ctx, stop := context.WithCancel(b.Context())
+	return run(b, b.shards(c, opts...), c, f)
+}
+
+// run starts a member. One that has not ended by then ends with the test.
+func run(t testing.TB, s *shards.Shards, c *coord.Client, f shards.Func) *member {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.Run(ctx, f)
 		close(ended)
 	}()
-	b.Cleanup(func() {
+	t.Cleanup(func() {
 		stop()
 		if err, unheard := <-ended; unheard {
-			require.ErrorIs(b, err, context.Canceled)
+			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
 	return &member{s, c, stop, ended}
