@@ -134,8 +134,7 @@ func TestALateComerThatWaitsIsInTheNextRound(t *testing.T) {
 		waiting(t, bs[0], 1)
 		leave(t, members...)
 		pending(t, "entered alone", late)
-		again := entering(t.Context(), bs[0])
-		next := entered(t, late, again)
+		next := entered(t, late, entering(t.Context(), bs[0]))
 		require.EqualValues(t, 2, next[0].Round())
 		require.Equal(t, 0, next[0].Index(), "it came first")
 		leave(t, next...)
@@ -223,8 +222,7 @@ func TestTheNumberOfMembersCanOnlyBeChangedWhileNoMemberIsThere(t *testing.T) {
 		_, err := three.Enter(t.Context())
 		require.ErrorIs(t, err, doublebarrier.ErrSize)
 		require.ErrorContains(t, err, "2, not 3")
-		second := entering(t.Context(), two)
-		members := entered(t, first, second)
+		members := entered(t, first, entering(t.Context(), two))
 		require.ErrorIs(t, coordtest.Err(three.Enter(t.Context())), doublebarrier.ErrSize)
 		leave(t, members...)
 		members = round(t, three, three, three)
@@ -241,11 +239,7 @@ func TestThoseWhoAgreeOnAnotherNumberDoNotRefuseEachOther(t *testing.T) {
 		clients := []*coord.Client{b.Open(), b.Open(), b.Open()}
 		for r := range 60 {
 			n := 2 + r%2
-			var members []arrival
-			for i := range n {
-				members = append(members, entering(b.Context(), barrier(t, clients[i], "/b", n)))
-			}
-			through(t, members...)
+			leave(t, round(t, b.views(clients[:n], n)...)...)
 		}
 	})
 }
@@ -277,8 +271,7 @@ func TestForeignNodesInTheDirectoryAreNotCounted(t *testing.T) {
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
 		pending(t, "entered with a foreign node", first)
-		second := entering(t.Context(), bs[1])
-		through(t, first, second)
+		through(t, first, entering(t.Context(), bs[1]))
 	})
 }
 
@@ -325,8 +318,7 @@ func TestRemoveDeletesABarrierThatIsNotInUse(t *testing.T) {
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
 		require.ErrorIs(t, bs[1].Remove(t.Context()), coord.ErrBusy)
-		second := entering(t.Context(), bs[1])
-		members := entered(t, first, second)
+		members := entered(t, first, entering(t.Context(), bs[1]))
 		require.ErrorIs(t, bs[0].Remove(t.Context()), coord.ErrBusy)
 		leave(t, members...)
 		require.NoError(t, bs[0].Remove(t.Context()))

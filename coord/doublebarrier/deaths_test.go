@@ -35,8 +35,7 @@ func TestAMemberThatGivesUpWaitingLeavesNothingAndIsNotCounted(t *testing.T) {
 		second := entering(t.Context(), bs[1])
 		waiting(t, bs[0], 1)
 		pending(t, "entered with one that has given up", second)
-		again := entering(t.Context(), bs[0])
-		through(t, second, again)
+		through(t, second, entering(t.Context(), bs[0]))
 	})
 }
 
@@ -59,8 +58,7 @@ func TestAMemberWhoseNodeOrSessionGoesWhileItWaitsComesAgain(t *testing.T) {
 		require.NoError(t, err)
 		w.ExpireSession(a.SessionID())
 		zktest.Eventually(t, coordtest.Soon, came, "it comes again after its session expired")
-		late := entering(t.Context(), second)
-		through(t, early, late)
+		through(t, early, entering(t.Context(), second))
 	})
 }
 
@@ -128,8 +126,7 @@ func TestACrashedRoundLetsNoMemberThrough(t *testing.T) {
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
 		pending(t, "entered by a stale ready", first)
-		second := entering(t.Context(), bs[1])
-		members := entered(t, first, second)
+		members := entered(t, first, entering(t.Context(), bs[1]))
 		require.EqualValues(t, 2, members[0].Round())
 		leave(t, members...)
 	})

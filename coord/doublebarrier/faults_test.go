@@ -92,11 +92,7 @@ func loseEach(t *testing.T, apart bool) (struck int) {
 						}
 						fault := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Skip: skip, Times: 1}, loss)
 						for range 2 {
-							var all []arrival
-							for _, each := range bs {
-								all = append(all, entering(b.Context(), each))
-							}
-							through(t, all...)
+							leave(t, round(t, bs...)...)
 						}
 						b.Close(cs...)
 						more = fault.Fired() > 0
@@ -119,8 +115,7 @@ func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
 		b.kill(cs[0])
 		time.Sleep(3 * lasts)
 		pending(t, "entered with a dead one", second)
-		third := b.enter(bs[2])[0]
-		through(t, second, third)
+		through(t, second, b.enter(bs[2])[0])
 	})
 }
 
@@ -206,9 +201,7 @@ func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(5, 3)
 		ms := entered(t, b.enter(bs[:3]...)...)
-		next := func() {
-			through(t, entering(b.Context(), bs[0]), entering(b.Context(), bs[3]), entering(b.Context(), bs[4]))
-		}
+		next := func() { leave(t, round(t, bs[0], bs[3], bs[4])...) }
 		b.kill(cs[1])
 		slow := leaving(t.Context(), ms[2])
 		synctest.Wait()

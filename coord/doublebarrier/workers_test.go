@@ -51,7 +51,6 @@ type seen struct {
 	finished map[int]int // by index: when Leave was about to be called
 	left     map[int]int // by index: when Leave had returned a verdict
 	verdicts map[int]error
-	unsure   []int // whose Leave ended without a verdict
 	members  int   // how many the round has
 	data     [][]byte
 	results  [][]byte
@@ -63,7 +62,7 @@ func (h *history) note(m *doublebarrier.Member, f func(s *seen, now int)) {
 	defer h.mu.Unlock()
 	s := h.rounds[m.Round()]
 	if s == nil {
-		s = &seen{map[int]int{}, map[int]int{}, map[int]int{}, map[int]error{}, nil, m.Count(), m.Data(), nil}
+		s = &seen{map[int]int{}, map[int]int{}, map[int]int{}, map[int]error{}, m.Count(), m.Data(), nil}
 		h.rounds[m.Round()] = s
 	}
 	h.now++
