@@ -24,29 +24,16 @@ func next(c *coord.Client, prefix string) zkembed.Match {
 	return zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: prefix, Times: 1}
 }
 
-// between has another consumer receive the only item after the slow one has
-// read it, and before that claims or removes it.
-func (b bubble) between(slow *coord.Client, quick *queue.Queue, end func(*queue.Item) error) {
-	late := b.Server.Inject(next(slow, "/q/taken/"), zkembed.Delay(time.Second))
-	go func() {
-		<-late.Struck()
-		item, err := quick.Receive(b.Context())
-		if err == nil {
-			err = end(item)
-		}
-		if err != nil {
-			b.Error(err)
-		}
-	}()
-}
-
 func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		q, quick := b.queue(c), b.queue(b.Open())
 		put(b, quick, "a")
-		b.between(c, quick, func(item *queue.Item) error { return item.Nack(b.Context(), 0) })
-		item := receive(b, q)
+		late := b.Server.Inject(next(c, "/q/taken/"), zkembed.Delay(time.Second))
+		got := coordtest.Go(func() *queue.Item { return receive(b, q) })
+		<-late.Struck()
+		require.NoError(b, receive(b, quick).Nack(b.Context(), 0))
+		item := b.next(got)
 		require.Equal(b, 2, item.Deliveries)
 		ack(b, item)
 		require.Zero(b, length(b, quick))
@@ -58,8 +45,12 @@ func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 		c, victim := b.Open(), b.Open()
 		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(victim, queue.WithDeadLetters(1))
 		put(b, quick, "poison")
-		b.between(c, quick, func(*queue.Item) error { return b.Server.ExpireSession(victim.SessionID()) }) // it dies of the item
-		require.ErrorIs(b, coordtest.Err(q.Take(b.Within(T))), context.DeadlineExceeded)
+		late := b.Server.Inject(next(c, "/q/taken/"), zkembed.Delay(time.Second))
+		taken := coordtest.Go(func() error { return coordtest.Err(q.Take(b.Within(T))) })
+		<-late.Struck()
+		receive(b, quick)
+		require.NoError(b, b.Server.ExpireSession(victim.SessionID())) // it dies of the item
+		require.ErrorIs(b, <-taken, context.DeadlineExceeded)
 		require.Equal(b, "poison", take(b, newQueue(b, c, "/q/dead")))
 	})
 }
