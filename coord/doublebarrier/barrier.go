@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -192,25 +193,19 @@ func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 	if err != nil {
 		return nil, b.client.Failure("status", b.path, err)
 	}
-	seen, failures := make([]*Absentee, len(r.Members)), make([]error, len(r.Members))
+	absent, failures := make([]Absentee, len(r.Members)), make([]error, len(r.Members))
 	b.each(ctx, r.Members, func(index int, c content, err error) {
 		gone := errors.Is(err, coord.ErrNoNode)
 		if err != nil && !gone {
 			failures[index] = err
 		} else if gone || !c.finished {
-			seen[index] = &Absentee{index, b.node(r.Members[index]), c.owner, gone}
+			absent[index] = Absentee{index, b.node(r.Members[index]), c.owner, gone}
 		}
 	})
 	if err := cmp.Or(failures...); err != nil {
 		return nil, b.client.Failure("status", b.path, err)
 	}
-	var absent []Absentee
-	for _, a := range seen {
-		if a != nil {
-			absent = append(absent, *a)
-		}
-	}
-	return absent, nil
+	return slices.DeleteFunc(absent, func(a Absentee) bool { return a.Node == "" }), nil
 }
 
 // Remove deletes the barrier's nodes, if nobody is in it and nobody waits;

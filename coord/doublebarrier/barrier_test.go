@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,13 +42,11 @@ func empty(t *testing.T, b *doublebarrier.Barrier) {
 func TestMembersEnterTogetherAndLeaveTogether(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 3)
-		first := entering(t.Context(), bs[0])
-		second := entering(t.Context(), bs[1])
+		first, second := entering(t.Context(), bs[0]), entering(t.Context(), bs[1])
 		waiting(t, bs[2], 2)
-		pending(t, first, "entered without the third")
-		pending(t, second, "entered without the third")
+		pending(t, "entered without the third", first, second)
 		third := entering(t.Context(), bs[2])
-		members := []*doublebarrier.Member{entered(t, first), entered(t, second), entered(t, third)}
+		members := entered(t, first, second, third)
 		indexes := []int{}
 		for _, m := range members {
 			require.EqualValues(t, 1, m.Round())
@@ -57,17 +54,13 @@ func TestMembersEnterTogetherAndLeaveTogether(t *testing.T) {
 			require.NoError(t, m.Err())
 			indexes = append(indexes, m.Index())
 		}
-		slices.Sort(indexes)
-		require.Equal(t, []int{0, 1, 2}, indexes)
+		require.ElementsMatch(t, []int{0, 1, 2}, indexes)
 
-		gone := leaving(t.Context(), members[2])
-		next := leaving(t.Context(), members[0])
+		gone, next := leaving(t.Context(), members[2]), leaving(t.Context(), members[0])
 		finished(t, w, members[2], members[0])
-		pending(t, gone, "left before the others")
-		pending(t, next, "left before the others")
-		require.Equal(t, []error{nil}, leaveAll(t, members[1]))
-		require.NoError(t, zktest.Receive(t, coordtest.Soon, gone, "the first leaves"))
-		require.NoError(t, zktest.Receive(t, coordtest.Soon, next, "the second leaves"))
+		pending(t, "left before the others", gone, next)
+		leave(t, members[1])
+		require.Equal(t, []error{nil, nil}, told(t, gone, next))
 		for _, m := range members {
 			require.ErrorIs(t, m.Err(), coord.ErrReleased)
 		}
@@ -94,7 +87,7 @@ func TestABarrierServesRoundAfterRound(t *testing.T) {
 			for _, m := range members {
 				require.EqualValues(t, r+1, m.Round())
 			}
-			require.Equal(t, []error{nil, nil, nil}, leaveAll(t, members...))
+			leave(t, members...)
 		}
 		empty(t, same[0])
 	})
@@ -104,7 +97,7 @@ func TestOneProcessCanBeSeveralMembers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := barrier(t, open(t, w.ConnectString()), w.Path("b"), 4)
 		for range 3 {
-			require.Equal(t, make([]error, 4), leaveAll(t, round(t, b, b, b, b)...))
+			leave(t, round(t, b, b, b, b)...)
 		}
 	})
 }
@@ -113,7 +106,7 @@ func TestABarrierForOneLetsItThrough(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 1)
 		for range 3 {
-			require.Equal(t, []error{nil}, leaveAll(t, round(t, bs...)...))
+			leave(t, round(t, bs...)...)
 		}
 	})
 }
@@ -129,7 +122,7 @@ func TestALateComerIsRefusedAndLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, s.Waiting)
 		require.ElementsMatch(t, []string{members[0].Node(), members[1].Node()}, s.Inside)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
+		leave(t, members...)
 	})
 }
 
@@ -139,18 +132,15 @@ func TestALateComerThatWaitsIsInTheNextRound(t *testing.T) {
 		members := round(t, bs...)
 		late := entering(t.Context(), barrier(t, open(t, w.ConnectString()), w.Path("b"), 2, doublebarrier.WaitForNextRound()))
 		waiting(t, bs[0], 1)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
-		pending(t, late, "entered alone")
-		again := entering(t.Context(), bs[0])
-		next := []*doublebarrier.Member{entered(t, late), entered(t, again)}
+		leave(t, members...)
+		pending(t, "entered alone", late)
+		next := entered(t, late, entering(t.Context(), bs[0]))
 		require.EqualValues(t, 2, next[0].Round())
 		require.Equal(t, 0, next[0].Index(), "it came first")
-		require.Equal(t, []error{nil, nil}, leaveAll(t, next...))
+		leave(t, next...)
 	})
 }
 
-// owns reports whether a member belongs to a client. crash lets a round begin
-// whose members all die. there reports whether a member's node is.
 func TestLeaveMayBeCalledAgainAndTogether(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 2)...)
@@ -159,9 +149,8 @@ func TestLeaveMayBeCalledAgainAndTogether(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, members[0].Leave(ctx), context.Canceled, "the second in line gives up, not the member")
-		require.Equal(t, []error{nil}, leaveAll(t, members[1]))
-		require.NoError(t, zktest.Receive(t, coordtest.Soon, once, "it leaves"))
-		require.NoError(t, zktest.Receive(t, coordtest.Soon, twice, "it leaves"))
+		leave(t, members[1])
+		require.Equal(t, []error{nil, nil}, told(t, once, twice))
 		require.NoError(t, members[0].Leave(t.Context()))
 	})
 }
@@ -171,7 +160,7 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 		kazoo := barrier(t, open(t, w.ConnectString(), coord.WithDialect(coord.Kazoo)), w.Path("b"), 2)
 		curator := barrier(t, open(t, w.ConnectString()), w.Path("b"), 2)
 		for range 2 {
-			require.Equal(t, []error{nil, nil}, leaveAll(t, round(t, kazoo, curator)...))
+			leave(t, round(t, kazoo, curator)...)
 		}
 	})
 }
@@ -180,8 +169,7 @@ func TestALockAtThePathKeepsNoMemberOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		require.NoError(t, coordtest.Err(cs[0].Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
-		b.leaveAll(nil, b.enter(bs...)...)
-		b.Close(cs...)
+		through(t, b.enter(bs...)...)
 	})
 }
 
@@ -191,40 +179,36 @@ func TestAMembersTransactionsStopWithItsMembership(t *testing.T) {
 		require.NoError(t, coordtest.Err(members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42")))))
 		require.NoError(t, members[0].Abandon(t.Context()))
 		require.ErrorIs(t, coordtest.Err(members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))), coord.ErrReleased)
-		requireMissing(t, members[1].Leave(t.Context()), 0)
+		requireMissing(t, []int{0}, members[1].Leave(t.Context()))
 	})
 }
 
 func TestDoLeavesWithWhatItsFunctionCameTo(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 3)
-		bad := errors.New("bad")
-		told := make(chan error, 3)
+		var done []<-chan error
 		for i, b := range bs {
-			go func() {
+			done = append(done, coordtest.Go(func() (err error) {
 				defer func() {
 					if p := recover(); p != nil {
-						told <- p.(error)
+						err = p.(error)
 					}
 				}()
-				told <- b.Do(t.Context(), func(_ context.Context, m *doublebarrier.Member) error {
+				return b.Do(t.Context(), func(context.Context, *doublebarrier.Member) error {
 					switch i {
 					case 1:
-						return bad
+						return errors.New("bad")
 					case 2:
 						panic(errors.New("panicked"))
 					}
 					return nil
 				})
-			}()
+			}))
 		}
-		var all []string
-		for range 3 {
-			all = append(all, zktest.Receive(t, coordtest.Soon, told, "Do returns").Error())
-		}
-		require.Contains(t, all, "bad")
-		require.Contains(t, all, "panicked")
-		require.Contains(t, strings.Join(all, "\n"), "2 of 3 members missing")
+		all := told(t, done...)
+		require.ErrorContains(t, all[0], "2 of 3 members missing")
+		require.EqualError(t, all[1], "bad")
+		require.EqualError(t, all[2], "panicked")
 		empty(t, bs[0])
 	})
 }
@@ -238,15 +222,14 @@ func TestTheNumberOfMembersCanOnlyBeChangedWhileNoMemberIsThere(t *testing.T) {
 		_, err := three.Enter(t.Context())
 		require.ErrorIs(t, err, doublebarrier.ErrSize)
 		require.ErrorContains(t, err, "2, not 3")
-		second := entering(t.Context(), two)
-		members := []*doublebarrier.Member{entered(t, first), entered(t, second)}
+		members := entered(t, first, entering(t.Context(), two))
 		require.ErrorIs(t, coordtest.Err(three.Enter(t.Context())), doublebarrier.ErrSize)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
+		leave(t, members...)
 		members = round(t, three, three, three)
 		require.EqualValues(t, 2, members[0].Round(), "rounds go on")
-		require.Equal(t, make([]error, 3), leaveAll(t, members...))
+		leave(t, members...)
 		crash(t, w, 3)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, round(t, two, two)...))
+		leave(t, round(t, two, two)...)
 	})
 }
 
@@ -256,21 +239,8 @@ func TestThoseWhoAgreeOnAnotherNumberDoNotRefuseEachOther(t *testing.T) {
 		clients := []*coord.Client{b.Open(), b.Open(), b.Open()}
 		for r := range 60 {
 			n := 2 + r%2
-			var members []<-chan outcome[*doublebarrier.Member]
-			for i := range n {
-				members = append(members, entering(b.Context(), barrier(t, clients[i], "/b", n)))
-			}
-			var left []<-chan error
-			for _, entering := range members {
-				o := <-entering
-				require.NoError(t, o.err, "round %d", r)
-				left = append(left, leaving(b.Context(), o.value))
-			}
-			for _, l := range left {
-				require.NoError(t, <-l)
-			}
+			leave(t, round(t, b.views(clients[:n], n)...)...)
 		}
-		b.Close(clients...)
 	})
 }
 
@@ -294,15 +264,14 @@ func TestABarrierOfAnotherProgramIsRefused(t *testing.T) {
 func TestForeignNodesInTheDirectoryAreNotCounted(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 2)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, round(t, bs...)...))
+		leave(t, round(t, bs...)...)
 		for _, name := range []string{"garbage", "_c_short", "0123456789abcdef0123456789abcdef", "_c_0123456789abcdef0123456789abcdef-lock-0000000099", "ünïcode"} {
 			require.NoError(t, coordtest.Err(w.Admin().Create(w.Path("b/"+name), nil, 0, zk.WorldACL(zk.PermAll))))
 		}
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
-		pending(t, first, "entered with a foreign node")
-		second := entering(t.Context(), bs[1])
-		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, first), entered(t, second)))
+		pending(t, "entered with a foreign node", first)
+		through(t, first, entering(t.Context(), bs[1]))
 	})
 }
 
@@ -332,7 +301,7 @@ func TestF56AMemberIsNotRefusedForAContenderOfTheOtherDialect(t *testing.T) {
 		_, bs := b.pool(2, 2)
 		first := b.enter(bs[0])
 		defer b.Foreign("/b")()
-		b.inside(append(first, b.enter(bs[1])...)...)
+		entered(t, append(first, b.enter(bs[1])...)...)
 
 		other := barrier(b, b.Open(), "/overwritten", 2)
 		waits := b.enter(other)[0]
@@ -349,44 +318,45 @@ func TestRemoveDeletesABarrierThatIsNotInUse(t *testing.T) {
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
 		require.ErrorIs(t, bs[1].Remove(t.Context()), coord.ErrBusy)
-		second := entering(t.Context(), bs[1])
-		members := []*doublebarrier.Member{entered(t, first), entered(t, second)}
+		members := entered(t, first, entering(t.Context(), bs[1]))
 		require.ErrorIs(t, bs[0].Remove(t.Context()), coord.ErrBusy)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
+		leave(t, members...)
 		require.NoError(t, bs[0].Remove(t.Context()))
 		require.ErrorIs(t, coordtest.Err(bs[0].Status(t.Context())), coord.ErrNoNode)
 		members = round(t, bs...)
 		require.EqualValues(t, 1, members[0].Round())
-		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
+		leave(t, members...)
 	})
 }
 
 func TestWhatCannotBeRightIsRefusedWithoutAskingAServer(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) { cannotBeRight(t, b.Open()) })
-}
-
-func cannotBeRight(t *testing.T, c *coord.Client) {
-	for says, f := range map[string]func() (*doublebarrier.Barrier, error){
-		"client":                func() (*doublebarrier.Barrier, error) { return doublebarrier.New(nil, "/b", 1) },
-		"option":                func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", 1, nil) },
-		"must start with /":     func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "b", 1) },
-		"root":                  func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/", 1) },
-		"0 members: it must be": func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", 0) },
-		"-1 members":            func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", -1) },
-		"4001 members":          func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", 4001) },
-		"path of 201 bytes": func() (*doublebarrier.Barrier, error) {
-			return doublebarrier.New(c, "/"+strings.Repeat("b", 200), 4000)
-		},
-	} {
-		_, err := f()
-		require.ErrorIs(t, err, coord.ErrInvalid, says)
-		require.ErrorContains(t, err, says)
-	}
+	inBubble(t, func(t *testing.T, b bubble) {
+		c := b.Open()
+		atLeast := func(least int, lastCall time.Duration) error {
+			return coordtest.Err(doublebarrier.New(c, "/b", 3, doublebarrier.AtLeast(least, lastCall)))
+		}
+		for says, err := range map[string]error{
+			"client":                    coordtest.Err(doublebarrier.New(nil, "/b", 1)),
+			"option":                    coordtest.Err(doublebarrier.New(c, "/b", 1, nil)),
+			"must start with /":         coordtest.Err(doublebarrier.New(c, "b", 1)),
+			"root":                      coordtest.Err(doublebarrier.New(c, "/", 1)),
+			"0 members: it must be":     coordtest.Err(doublebarrier.New(c, "/b", 0)),
+			"-1 members":                coordtest.Err(doublebarrier.New(c, "/b", -1)),
+			"4001 members":              coordtest.Err(doublebarrier.New(c, "/b", 4001)),
+			"path of 201 bytes":         coordtest.Err(doublebarrier.New(c, "/"+strings.Repeat("b", 200), 4000)),
+			"at least 0 of 3 members":   atLeast(0, time.Second),
+			"at least 4 of 3 members":   atLeast(4, time.Second),
+			"of 3 members, after -1ns:": atLeast(2, -1),
+		} {
+			require.ErrorIs(t, err, coord.ErrInvalid, says)
+			require.ErrorContains(t, err, says)
+		}
+	})
 }
 
 func TestALeaveWithADeadContextGivesUpThePlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
+		_, bs := b.pool(2, 2)
 		dead, cancel := context.WithCancel(b.Context())
 		cancel()
 		for range 10 {
@@ -396,7 +366,6 @@ func TestALeaveWithADeadContextGivesUpThePlace(t *testing.T) {
 			require.ErrorIs(t, members[0].Err(), coord.ErrReleased)
 			require.ErrorIs(t, members[1].Leave(b.Context()), doublebarrier.ErrIncomplete)
 		}
-		b.Close(cs...)
 	})
 }
 
@@ -412,10 +381,9 @@ func TestAMemberThatComesAgainIsNotCountedBesideItsFormerSelf(t *testing.T) {
 		b.Server.Restart(2 * time.Minute)
 		time.Sleep(lasts)
 		require.NotEqual(t, before, cs[0].SessionID())
-		pending(t, first, "entered with nobody but its former self")
+		pending(t, "entered with nobody but its former self", first)
 		require.NotZero(t, late.Fired())
-		b.leaveAll(nil, first, b.enter(bs[1])[0])
-		b.Close(cs...)
+		through(t, first, b.enter(bs[1])[0])
 	})
 }
 
@@ -423,7 +391,7 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	for _, n := range []int{3, 32, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
-				w := (&workers{n: n, rounds: 50, pace: 100 * time.Millisecond}).in(b)
+				w := &workers{bubble: b, n: n, rounds: 50, pace: 100 * time.Millisecond}
 				// For any n, about every round loses a member.
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = max(1, 200/n)

@@ -34,9 +34,8 @@ func TestAMemberThatGivesUpWaitingLeavesNothingAndIsNotCounted(t *testing.T) {
 		waiting(t, bs[1], 0)
 		second := entering(t.Context(), bs[1])
 		waiting(t, bs[0], 1)
-		pending(t, second, "entered with one that has given up")
-		again := entering(t.Context(), bs[0])
-		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, second), entered(t, again)))
+		pending(t, "entered with one that has given up", second)
+		through(t, second, entering(t.Context(), bs[0]))
 	})
 }
 
@@ -59,17 +58,19 @@ func TestAMemberWhoseNodeOrSessionGoesWhileItWaitsComesAgain(t *testing.T) {
 		require.NoError(t, err)
 		w.ExpireSession(a.SessionID())
 		zktest.Eventually(t, coordtest.Soon, came, "it comes again after its session expired")
-		late := entering(t.Context(), second)
-		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, early), entered(t, late)))
+		through(t, early, entering(t.Context(), second))
 	})
 }
 
-func requireMissing(t *testing.T, err error, missing ...int) {
+// requireMissing requires that Leave told each that these members are missing.
+func requireMissing(t *testing.T, missing []int, told ...error) {
 	t.Helper()
-	require.ErrorIs(t, err, doublebarrier.ErrIncomplete)
-	var incomplete *doublebarrier.IncompleteError
-	require.ErrorAs(t, err, &incomplete)
-	require.Equal(t, missing, incomplete.Missing)
+	for _, err := range told {
+		require.ErrorIs(t, err, doublebarrier.ErrIncomplete)
+		var incomplete *doublebarrier.IncompleteError
+		require.ErrorAs(t, err, &incomplete)
+		require.Equal(t, missing, incomplete.Missing)
+	}
 }
 
 func TestAMemberThatDiesInsideIsMissingInEveryVerdict(t *testing.T) {
@@ -84,20 +85,15 @@ func TestAMemberThatDiesInsideIsMissingInEveryVerdict(t *testing.T) {
 				early := entering(t.Context(), barrier(t, victim, w.Path("b"), 3))
 				others := several(t, w, 3)[:2]
 				waiting(t, others[0], 1)
-				a, b := entering(t.Context(), others[0]), entering(t.Context(), others[1])
-				members := []*doublebarrier.Member{entered(t, early), entered(t, a), entered(t, b)}
+				members := entered(t, early, entering(t.Context(), others[0]), entering(t.Context(), others[1]))
 				require.Zero(t, members[0].Index())
 				kill(w, victim, members[0])
 				zktest.Receive(t, coordtest.Soon, members[0].Done(), "the victim knows")
 				require.ErrorIs(t, members[0].Leave(t.Context()), coord.ErrLost)
-				for _, told := range leaveAll(t, members[1:]...) {
-					requireMissing(t, told, 0)
-				}
+				requireMissing(t, []int{0}, leaveAll(t, members[1:]...)...)
 				empty(t, others[0])
 				if name != "process" {
-					again := entering(t.Context(), barrier(t, victim, w.Path("b"), 3))
-					a, b := entering(t.Context(), others[0]), entering(t.Context(), others[1])
-					require.Equal(t, make([]error, 3), leaveAll(t, entered(t, again), entered(t, a), entered(t, b)))
+					leave(t, round(t, others[0], others[1], barrier(t, victim, w.Path("b"), 3))...)
 				}
 			})
 		})
@@ -107,42 +103,20 @@ func TestAMemberThatDiesInsideIsMissingInEveryVerdict(t *testing.T) {
 func TestWhenTheMonitorDiesTheNextTakesOver(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		const n = 5
-		var clients []*coord.Client
-		var bs []*doublebarrier.Barrier
-		for i := range n {
-			clients = append(clients, open(t, w.ConnectString()))
-			bs = append(bs, barrier(t, clients[i], w.Path("b"), n))
-		}
-		members := round(t, bs...)
-		byIndex := make([]*coord.Client, n)
-		for i, m := range members {
-			at := slices.IndexFunc(clients, func(c *coord.Client) bool { return owns(t, w, c, m) })
-			byIndex[i] = clients[at]
-		}
+		members := round(t, several(t, w, n)...)
 		// All but the last are done, and the first looks after the others.
 		var left []<-chan error
 		for _, m := range members[:n-1] {
 			left = append(left, leaving(t.Context(), m))
 		}
 		finished(t, w, members[:n-1]...)
-		w.ExpireSession(byIndex[0].SessionID())
-		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, left[0], "the first monitor ends"), coord.ErrLost)
-		w.ExpireSession(byIndex[1].SessionID())
-		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, left[1], "the second monitor ends"), coord.ErrLost)
-		pending(t, left[2], "left before the last had finished")
-		pending(t, left[3], "left before the last had finished")
-		for _, told := range append(leaveAll(t, members[n-1]),
-			zktest.Receive(t, coordtest.Soon, left[2], "the third leaves"), zktest.Receive(t, coordtest.Soon, left[3], "the fourth leaves")) {
-			requireMissing(t, told, 0, 1)
+		for monitor := range 2 {
+			w.ExpireSession(members[monitor].Hold().Session())
+			require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, left[monitor], "the monitor ends"), coord.ErrLost)
 		}
+		pending(t, "left before the last had finished", left[2:]...)
+		requireMissing(t, []int{0, 1}, append(leaveAll(t, members[n-1]), told(t, left[2:]...)...)...)
 	})
-}
-
-func owns(t *testing.T, w *zktest.World, c *coord.Client, m *doublebarrier.Member) bool {
-	t.Helper()
-	_, stat, err := w.Admin().Exists(m.Node())
-	require.NoError(t, err)
-	return stat.EphemeralOwner == c.SessionID()
 }
 
 func TestACrashedRoundLetsNoMemberThrough(t *testing.T) {
@@ -151,14 +125,14 @@ func TestACrashedRoundLetsNoMemberThrough(t *testing.T) {
 		bs := several(t, w, 2)
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
-		pending(t, first, "entered by a stale ready")
-		second := entering(t.Context(), bs[1])
-		members := []*doublebarrier.Member{entered(t, first), entered(t, second)}
+		pending(t, "entered by a stale ready", first)
+		members := entered(t, first, entering(t.Context(), bs[1]))
 		require.EqualValues(t, 2, members[0].Round())
-		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
+		leave(t, members...)
 	})
 }
 
+// crash lets a round begin whose members all die.
 func crash(t *testing.T, w *zktest.World, n int) {
 	t.Helper()
 	c := open(t, w.ConnectString())
@@ -172,28 +146,16 @@ func crash(t *testing.T, w *zktest.World, n int) {
 
 func TestThoseWhoWaitGoOnWhenAllMembersOfTheRoundCrash(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		doomed := []*coord.Client{open(t, w.ConnectString()), open(t, w.ConnectString())}
-		a, b := barrier(t, doomed[0], w.Path("b"), 2), barrier(t, doomed[1], w.Path("b"), 2)
-		members := round(t, a, b)
+		doomed := round(t, several(t, w, 2)...)
 		bs := several(t, w, 2, doublebarrier.WaitForNextRound())
 		first, second := entering(t.Context(), bs[0]), entering(t.Context(), bs[1])
 		waiting(t, bs[0], 2)
-		w.ExpireSession(doomed[1].SessionID())
-		for _, m := range members {
-			if !there(w, m) {
-				zktest.Receive(t, coordtest.Soon, m.Done(), "it is dead")
-			}
-		}
-		pending(t, first, "entered while a member is inside")
-		pending(t, second, "entered while a member is inside")
-		w.ExpireSession(doomed[0].SessionID())
-		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, first), entered(t, second)))
+		w.ExpireSession(doomed[1].Hold().Session())
+		zktest.Receive(t, coordtest.Soon, doomed[1].Done(), "it is dead")
+		pending(t, "entered while a member is inside", first, second)
+		w.ExpireSession(doomed[0].Hold().Session())
+		through(t, first, second)
 	})
-}
-
-func there(w *zktest.World, m *doublebarrier.Member) bool {
-	is, _, err := w.Admin().Exists(m.Node())
-	return err == nil && is
 }
 
 func TestALeaveThatTimesOutDoesNotHoldTheOthersUp(t *testing.T) {
@@ -202,9 +164,7 @@ func TestALeaveThatTimesOutDoesNotHoldTheOthersUp(t *testing.T) {
 		err := members[0].Leave(coordtest.Within(t, 50*time.Millisecond))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, err, members[0].Leave(t.Context()), "the answer stays")
-		for _, told := range leaveAll(t, members[1:]...) {
-			requireMissing(t, told, 0)
-		}
+		requireMissing(t, []int{0}, leaveAll(t, members[1:]...)...)
 	})
 }
 
@@ -223,7 +183,7 @@ func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		require.Equal(t, []error{nil}, leaveAll(t, members[0]))
+		leave(t, members[0])
 		for _, l := range left {
 			require.NoError(t, zktest.Receive(t, coordtest.Soon, l, "a member leaves that was asked to give up"))
 		}
@@ -234,9 +194,7 @@ func TestAMemberThatAbandonsItsPlaceIsMissing(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 3)...)
 		require.NoError(t, members[1].Abandon(t.Context()))
-		for _, told := range leaveAll(t, members[0], members[2]) {
-			requireMissing(t, told, 1)
-		}
+		requireMissing(t, []int{1}, leaveAll(t, members[0], members[2])...)
 		require.ErrorIs(t, members[1].Leave(t.Context()), coord.ErrReleased)
 	})
 }
@@ -309,16 +267,14 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				c, r := chance{seed}, rand.New(rand.NewPCG(seed, 0))
 				n := 1 + r.IntN(5)
-				w := (&workers{n: n, rounds: 8, pace: 80 * time.Millisecond}).in(b)
+				w := &workers{bubble: b, n: n, rounds: 8, pace: 80 * time.Millisecond}
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = r.IntN(60)
 				}
-				w.open = func() *coord.Client {
-					client := b.Open()
+				w.joins = func(client *coord.Client) {
 					if id := client.SessionID(); c.of(30, "lag", id) {
 						b.Server.AddFollower(time.Duration(id%97)*time.Millisecond, id)
 					}
-					return client
 				}
 				w.apart = func(client *coord.Client) bool { return c.of(50, "apart", client.SessionID()) }
 				switch seed % 3 {

@@ -3,7 +3,6 @@ package doublebarrier_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -24,17 +24,24 @@ const lasts = 2 * time.Second
 func (b bubble) pool(clients, n int, opts ...doublebarrier.Option) ([]*coord.Client, []*doublebarrier.Barrier) {
 	b.Helper()
 	var cs []*coord.Client
-	var bs []*doublebarrier.Barrier
 	for range clients {
 		cs = append(cs, b.Open())
-		bs = append(bs, barrier(b, cs[len(cs)-1], "/b", n, opts...))
 	}
-	return cs, bs
+	return cs, b.views(cs, n, opts...)
+}
+
+// views returns each client's view of the barrier /b.
+func (b bubble) views(clients []*coord.Client, n int, opts ...doublebarrier.Option) (bs []*doublebarrier.Barrier) {
+	b.Helper()
+	for _, c := range clients {
+		bs = append(bs, barrier(b, c, "/b", n, opts...))
+	}
+	return bs
 }
 
 // enter calls Enter for each, one after the other, each when the ones before
 // have done what they can.
-func (b bubble) enter(bs ...*doublebarrier.Barrier) (all []<-chan outcome[*doublebarrier.Member]) {
+func (b bubble) enter(bs ...*doublebarrier.Barrier) (all []arrival) {
 	for _, each := range bs {
 		all = append(all, entering(b.Context(), each))
 		time.Sleep(lasts)
@@ -49,17 +56,12 @@ func (b bubble) kill(c *coord.Client) {
 	b.Close(c)
 }
 
-func (b bubble) leaveAll(want error, entered ...<-chan outcome[*doublebarrier.Member]) {
+// begun opens n clients, which enter /b one after the other: the members have
+// the clients' order.
+func (b bubble) begun(n int) ([]*coord.Client, []*doublebarrier.Member) {
 	b.Helper()
-	var left []<-chan error
-	for _, e := range entered {
-		o := <-e
-		require.NoError(b, o.err)
-		left = append(left, leaving(b.Context(), o.value))
-	}
-	for _, l := range left {
-		require.Equal(b, want, <-l)
-	}
+	cs, bs := b.pool(n, n)
+	return cs, entered(b, b.enter(bs...)...)
 }
 
 // Whatever single request is lost, or its reply: three members get through two
@@ -90,11 +92,7 @@ func loseEach(t *testing.T, apart bool) (struck int) {
 						}
 						fault := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Skip: skip, Times: 1}, loss)
 						for range 2 {
-							var all []<-chan outcome[*doublebarrier.Member]
-							for _, each := range bs {
-								all = append(all, entering(b.Context(), each))
-							}
-							b.leaveAll(nil, all...)
+							leave(t, round(t, bs...)...)
 						}
 						b.Close(cs...)
 						more = fault.Fired() > 0
@@ -116,10 +114,8 @@ func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
 		<-slow.Struck()
 		b.kill(cs[0])
 		time.Sleep(3 * lasts)
-		pending(t, second, "entered with a dead one")
-		third := b.enter(bs[2])[0]
-		b.leaveAll(nil, second, third)
-		b.Close(cs[1:]...)
+		pending(t, "entered with a dead one", second)
+		through(t, second, b.enter(bs[2])[0])
 	})
 }
 
@@ -131,8 +127,7 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 		rest := b.enter(bs[1:]...)
 		require.Equal(t, 2, slow.Fired())
 		b.kill(cs[0])
-		b.leaveAll(nil, rest...)
-		b.Close(cs[1:]...)
+		through(t, rest...)
 	})
 }
 
@@ -140,25 +135,23 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 func TestAReadyThatGoesBeforeTheRoundBeginsIsMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 1)
-		b.leaveAll(nil, b.enter(bs[0])...)
+		through(t, b.enter(bs[0])...)
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
 		only := b.enter(bs[0])[0]
 		<-slow.Struck()
 		require.NoError(t, cs[1].Delete(b.Context(), "/b/ready", -1))
-		b.leaveAll(nil, only)
-		b.Close(cs...)
+		through(t, only)
 	})
 }
 
 func TestOneMemberTooManyIsToldSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(3, 2)
+		_, bs := b.pool(3, 2)
 		first := b.enter(bs[0])[0]
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
 		rest := b.enter(bs[1:]...)
 		require.ErrorIs(t, (<-rest[1]).err, doublebarrier.ErrLate)
-		b.leaveAll(nil, first, rest[0])
-		b.Close(cs...)
+		through(t, first, rest[0])
 	})
 }
 
@@ -175,39 +168,30 @@ func TestAMemberIsNotLateForARoundThatCrashedAsItCame(t *testing.T) {
 			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
 		}, zkembed.Delay(lasts/2))
 		third := entering(b.Context(), bs[2])
-		b.inside(first, second)
+		entered(t, first, second)
 		<-slow.Struck()
 		b.kill(cs[0])
 		b.kill(cs[1])
 		time.Sleep(lasts)
-		pending(t, third, "came to an end")
-		b.leaveAll(nil, third, b.enter(bs[3])[0])
-		b.Close(cs[2:]...)
+		pending(t, "came to an end", third)
+		through(t, third, b.enter(bs[3])[0])
 	})
 }
 
 func TestAMemberThatWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(8, 2, doublebarrier.WaitForNextRound())
+		_, bs := b.pool(8, 2, doublebarrier.WaitForNextRound())
 		all := b.enter(bs...)
 		for r := range 4 {
-			pair := []<-chan outcome[*doublebarrier.Member]{all[2*r], all[2*r+1]}
-			for i, e := range pair {
-				o := <-e
-				require.NoError(t, o.err)
-				require.EqualValues(t, r+1, o.value.Round())
-				require.Equal(t, i, o.value.Index())
-				again := make(chan outcome[*doublebarrier.Member], 1)
-				again <- o
-				pair[i] = again
+			pair := entered(t, all[2*r:2*r+2]...)
+			for i, m := range pair {
+				require.EqualValues(t, r+1, m.Round())
+				require.Equal(t, i, m.Index())
 			}
-			for _, later := range all[2*r+2:] {
-				pending(t, later, "entered before its turn")
-			}
-			b.leaveAll(nil, pair...)
+			pending(t, "entered before its turn", all[2*r+2:]...)
+			leave(t, pair...)
 			synctest.Wait()
 		}
-		b.Close(cs...)
 	})
 }
 
@@ -216,28 +200,24 @@ func TestAMemberThatWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing
 func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(5, 3)
-		all := b.enter(bs[:3]...)
-		var ms []*doublebarrier.Member
-		for _, e := range all {
-			ms = append(ms, (<-e).value)
-		}
+		ms := entered(t, b.enter(bs[:3]...)...)
+		next := func() { leave(t, round(t, bs[0], bs[3], bs[4])...) }
 		b.kill(cs[1])
 		slow := leaving(t.Context(), ms[2])
 		synctest.Wait()
 		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[2].SessionID()}, Direction: zkembed.ToClient})
-		told := ms[0].Leave(b.Context())
-		requireMissing(t, told, 1)
+		verdict := ms[0].Leave(b.Context())
+		requireMissing(t, []int{1}, verdict)
 		for range 3 {
-			b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[3]), entering(b.Context(), bs[4]))
+			next()
 		}
-		pending(t, slow, "left though it cannot have heard of it")
+		pending(t, "left though it cannot have heard of it", slow)
 		cut.Heal()
-		require.Equal(t, told, <-slow)
-		b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[3]), entering(b.Context(), bs[4]))
+		require.Equal(t, verdict, <-slow)
+		next()
 		data, _, err := cs[0].Get(b.Context(), "/b/ready")
 		require.NoError(t, err)
 		require.NotContains(t, string(data), "past", "nobody is left to read it")
-		b.Close(cs[0], cs[2], cs[3], cs[4])
 	})
 }
 
@@ -245,74 +225,68 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(4, 2)
 		b.Server.AddFollower(2*time.Second, cs[2].SessionID())
-		members := b.enter(bs[:2]...)
-		b.leaveAll(nil, members...)
+		through(t, b.enter(bs[:2]...)...)
 		// For two seconds its server shows the round open and its members
 		// there.
 		third := entering(b.Context(), bs[2])
 		time.Sleep(lasts)
-		pending(t, third, "came to an end")
-		b.leaveAll(nil, third, entering(b.Context(), bs[3]))
-		b.Close(cs...)
+		pending(t, "came to an end", third)
+		through(t, third, entering(b.Context(), bs[3]))
 	})
 }
 
 func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
-	const limit, grace = time.Second, 50 * time.Millisecond
 	// Each call is given up after each of its steps, the server answering
 	// nothing any more from then on, or only late.
 	for name, trouble := range map[string]func(srv *zkembed.Server) (heal func()){
 		"silent": func(srv *zkembed.Server) func() { return srv.Partition(zkembed.Cut{}).Heal },
 		"down":   func(srv *zkembed.Server) func() { srv.Stop(); return srv.Resume },
 		"slow": func(srv *zkembed.Server) func() {
-			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*limit)).Remove
+			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*time.Second)).Remove
 		},
 	} {
 		for step := range 8 {
 			t.Run(fmt.Sprint(name, " after ", step), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, b bubble) {
-					cs, bs := b.pool(3, 2)
-					b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))
-					b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
-					ctx := b.Within(limit)
-					begun := time.Now()
-					enter := entering(ctx, bs[0])
-					time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
-					heal := trouble(b.Server)
-					require.ErrorIs(t, (<-enter).err, context.DeadlineExceeded)
-					require.LessOrEqual(t, time.Since(begun), limit+grace)
-					heal()
+					_, bs := b.pool(2, 2)
+					through(t, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))
+					b.givesUp(step, func(ctx context.Context) error { return coordtest.Err(bs[0].Enter(ctx)) },
+						func() func() { return trouble(b.Server) })
 					time.Sleep(T)
 					empty(t, bs[1])
-
-					b.Close(cs...)
 				})
 			})
 		}
 	}
 }
 
-func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
+// givesUp makes a call that has a second, and has trouble begin after so many
+// of its steps, each of which takes a millisecond.
+func (b bubble) givesUp(step int, call func(context.Context) error, trouble func() (heal func())) {
+	b.Helper()
 	const limit, grace = time.Second, 50 * time.Millisecond
+	b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
+	begun := time.Now()
+	ended := coordtest.Go(func() error { return call(b.Within(limit)) })
+	time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
+	heal := trouble()
+	require.ErrorIs(b, <-ended, context.DeadlineExceeded)
+	require.LessOrEqual(b, time.Since(begun), limit+grace)
+	heal()
+}
+
+func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 	for step := range 8 {
 		t.Run(fmt.Sprint("silent after ", step), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				cs, bs := b.pool(2, 2)
-				all := b.enter(bs...)
-				first, second := (<-all[0]).value, (<-all[1]).value
-				b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
-				ctx := b.Within(limit)
-				begun := time.Now()
-				left := leaving(ctx, first)
-				time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
-				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}})
-				require.ErrorIs(t, <-left, context.DeadlineExceeded)
-				require.LessOrEqual(t, time.Since(begun), limit+grace)
-				cut.Heal()
-				requireMissing(t, second.Leave(b.Context()), 0)
+				members := entered(t, b.enter(bs...)...)
+				b.givesUp(step, members[0].Leave, func() func() {
+					return b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}}).Heal
+				})
+				requireMissing(t, []int{0}, members[1].Leave(b.Context()))
 				time.Sleep(T)
 				empty(t, bs[1])
-				b.Close(cs...)
 			})
 		})
 	}
@@ -324,13 +298,12 @@ func TestClosingTheClientEndsWhoWaits(t *testing.T) {
 		alone := b.enter(bs[0])[0]
 		b.Close(cs[0])
 		require.ErrorIs(t, (<-alone).err, coord.ErrClosed)
-		members := b.enter(bs[1:]...)
-		early := leaving(b.Context(), (<-members[0]).value)
+		members := entered(t, b.enter(bs[1:]...)...)
+		early := leaving(b.Context(), members[0])
 		synctest.Wait()
 		b.Close(cs[1])
 		require.ErrorIs(t, <-early, coord.ErrClosed)
-		requireMissing(t, (<-members[1]).value.Leave(b.Context()), 0)
-		b.Close(cs[2])
+		requireMissing(t, []int{0}, members[1].Leave(b.Context()))
 	})
 }
 
@@ -339,10 +312,7 @@ func TestClosingTheClientEndsWhoWaits(t *testing.T) {
 func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 	const n, many = 10, 60
 	inCalm(t, n+many, func(t *testing.T, b bubble, clients []*coord.Client) {
-		var bs []*doublebarrier.Barrier
-		for _, c := range clients {
-			bs = append(bs, barrier(t, c, "/b", n, doublebarrier.WaitForNextRound()))
-		}
+		bs := b.views(clients, n, doublebarrier.WaitForNextRound())
 		inside := b.enter(bs[:n]...)
 		waiters := b.enter(bs[n:]...)
 		rest := clients[n:]
@@ -354,126 +324,36 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 		require.Less(t, total(deaths), 3*n+3)
 		require.Equal(t, spent{}, deaths[1], "the second who waits")
 		require.Equal(t, spent{}, ordinary(deaths))
-		last := (<-inside[n-1]).value
-		missing := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+		last := entered(t, inside[n-1])[0]
 		end := b.phase(rest, func(i int) {
 			if i == 0 {
-				requireMissing(t, last.Leave(b.Context()), missing...)
+				requireMissing(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, last.Leave(b.Context()))
 			}
 		})
 		require.LessOrEqual(t, ordinary(end[1:]).requests, 6)
 		require.LessOrEqual(t, ordinary(end[1:]).wakeUps, 2)
-		for _, w := range waiters[:n] {
-			require.EqualValues(t, 2, (<-w).value.Round())
+		for _, m := range entered(t, waiters[:n]...) {
+			require.EqualValues(t, 2, m.Round())
 		}
-		pending(t, waiters[n], "one too many entered")
+		pending(t, "one too many entered", waiters[n])
 		b.Close(rest[n:]...)
 		for _, w := range waiters[n:] {
 			require.ErrorIs(t, (<-w).err, coord.ErrClosed)
 		}
-		b.Close(clients[:2*n]...)
 	})
 }
 
-// oneWay is how long a packet is on its way over a far link, tour there and
-// back.
-const (
-	oneWay = 2 * time.Millisecond
-	tour   = 2 * oneWay
-)
-
-// far is a connection over a link that delays each packet.
-type far struct {
-	net.Conn
-	out, in chan packet
-	rest    []byte
-	once    sync.Once
-	closed  chan struct{}
-}
-
-type packet struct {
-	due  time.Time
-	data []byte
-	err  error
-}
-
-func newFar(c net.Conn) *far {
-	f := &far{Conn: c, closed: make(chan struct{}), out: make(chan packet, 1<<8), in: make(chan packet, 1<<8)}
-	go func() {
-		for {
-			select {
-			case <-f.closed:
-				return
-			case p := <-f.out:
-				time.Sleep(time.Until(p.due))
-				if _, err := c.Write(p.data); err != nil {
-					return
-				}
-			}
-		}
-	}()
-	go func() {
-		defer close(f.in)
-		for {
-			data := make([]byte, 1<<16)
-			n, err := c.Read(data)
-			f.in <- packet{time.Now().Add(oneWay), data[:n], err}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return f
-}
-
-func (f *far) Close() error {
-	f.once.Do(func() { close(f.closed) })
-	return f.Conn.Close()
-}
-
-func (f *far) Write(data []byte) (int, error) {
-	f.out <- packet{due: time.Now().Add(oneWay), data: append([]byte(nil), data...)}
-	return len(data), nil
-}
-
-func (f *far) Read(data []byte) (int, error) {
-	for len(f.rest) == 0 {
-		p, open := <-f.in
-		if !open {
-			return 0, net.ErrClosed
-		}
-		time.Sleep(time.Until(p.due))
-		if p.err != nil {
-			return 0, p.err
-		}
-		f.rest = p.data
-	}
-	n := copy(data, f.rest)
-	f.rest = f.rest[n:]
-	return n, nil
-}
-
-// distant opens n clients over such links.
-func (b bubble) distant(n int) (clients []*coord.Client) {
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := b.Server.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return newFar(c), nil
-	}
-	for range n {
-		clients = append(clients, b.Open(coord.WithSessionTimeout(calm), coord.WithDialer(dial)))
-	}
-	return clients
-}
+// tour is how long a packet is on its way over a far link, there and back.
+const tour = 4 * time.Millisecond
 
 func TestARoundTakesAConstantAndSmallNumberOfRoundTripsInARow(t *testing.T) {
 	for _, n := range []int{8, 32, 40} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b bubble) {
-				inARow(t, b, b.distant(n))
-			}, zkembed.WithSessionTimeouts(0, calm))
+			inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
+				b.Server.Inject(zkembed.Match{}, zkembed.DelayReply(tour))
+				b.Server.Inject(zkembed.Match{}, zkembed.DelayEvents(tour))
+				inARow(t, b, clients)
+			})
 		})
 	}
 }

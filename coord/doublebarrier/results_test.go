@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,19 +21,21 @@ import (
 )
 
 // with calls EnterWith in the background.
-func with(t *testing.T, b *doublebarrier.Barrier, data string) <-chan outcome[*doublebarrier.Member] {
-	return coordtest.Go(func() outcome[*doublebarrier.Member] {
-		m, err := b.EnterWith(t.Context(), []byte(data))
-		return outcome[*doublebarrier.Member]{m, err}
-	})
+func with(t *testing.T, b *doublebarrier.Barrier, data string) arrival {
+	return background(func() (*doublebarrier.Member, error) { return b.EnterWith(t.Context(), []byte(data)) })
 }
 
-// gathered is what a call of Gather came to.
+// gathering calls Gather in the background.
 func gathering(t *testing.T, m *doublebarrier.Member, result []byte) <-chan outcome[[][]byte] {
-	return coordtest.Go(func() outcome[[][]byte] {
-		all, err := m.Gather(t.Context(), result)
-		return outcome[[][]byte]{all, err}
-	})
+	return background(func() ([][]byte, error) { return m.Gather(t.Context(), result) })
+}
+
+// names returns what stands below the barrier /b.
+func (b bubble) names(c *coord.Client) []string {
+	b.Helper()
+	names, err := c.Children(b.Context(), "/b")
+	require.NoError(b, err)
+	return names
 }
 
 func TestEveryMemberGetsTheDataAndTheResultsOfAll(t *testing.T) {
@@ -42,20 +43,19 @@ func TestEveryMemberGetsTheDataAndTheResultsOfAll(t *testing.T) {
 		bs := several(t, w, 3)
 		odd := "\ndone\ndata\x00\xff" // may look like anything
 		for round := range 3 {
-			var all []<-chan outcome[*doublebarrier.Member]
+			var all []arrival
 			for i, b := range bs {
 				all = append(all, with(t, b, fmt.Sprint(i, odd)))
 			}
 			members := make([]*doublebarrier.Member, len(bs))
-			for i, e := range all {
-				m := entered(t, e)
+			for i, m := range entered(t, all...) {
 				members[m.Index()] = m
 				require.Equal(t, fmt.Sprint(i, odd), string(m.Data()[m.Index()]))
-				require.Equal(t, members[m.Index()].Data(), m.Data())
 			}
 			results := [][]byte{[]byte(odd), {}, nil} // the last brings none
 			var ends []<-chan outcome[[][]byte]
 			for i, m := range members {
+				require.Equal(t, members[0].Data(), m.Data())
 				ends = append(ends, gathering(t, m, results[i]))
 			}
 			for i, end := range ends {
@@ -80,18 +80,14 @@ func TestEveryMemberGetsTheDataAndTheResultsOfAll(t *testing.T) {
 
 func TestARoundWithoutDataAndResultsHasNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(2)
 		require.Nil(t, members[0].Data())
 		left := leaving(t.Context(), members[1])
 		results, err := members[0].Gather(t.Context(), nil)
 		require.NoError(t, err)
 		require.Nil(t, results)
 		require.NoError(t, <-left)
-		names, err := cs[0].Children(t.Context(), "/b")
-		require.NoError(t, err)
-		require.Equal(t, []string{"ready"}, names)
-		b.Close(cs...)
+		require.Equal(t, []string{"ready"}, b.names(cs[0]))
 	})
 }
 
@@ -99,35 +95,23 @@ func TestARoundWithoutDataAndResultsHasNone(t *testing.T) {
 // gather again.
 func TestTheResultsThereAreComeWithTheMembersThatAreMissing(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(4, 4)
-		members := b.inside(b.enter(bs...)...)
-		owner := map[*doublebarrier.Member]*coord.Client{}
-		for _, m := range members {
-			for _, c := range cs {
-				if _, stat, err := c.Get(t.Context(), m.Node()); err == nil && stat.Owner == c.SessionID() {
-					owner[m] = c
-				}
-			}
-		}
+		cs, members := b.begun(4)
 		var ends []<-chan outcome[[][]byte]
 		for _, i := range []int{0, 2, 3} {
 			ends = append(ends, gathering(t, members[i], []byte(fmt.Sprint("result ", i))))
 		}
 		time.Sleep(time.Second)
-		absent, err := bs[0].Absent(t.Context())
+		absent, err := barrier(t, cs[0], "/b", 4).Absent(t.Context())
 		require.NoError(t, err)
-		require.Len(t, absent, 1)
-		require.Equal(t, 1, absent[0].Index)
-		require.Equal(t, owner[members[1]].Identity(), absent[0].Owner)
-		b.kill(owner[members[0]])
-		b.kill(owner[members[1]])
+		require.Equal(t, []doublebarrier.Absentee{{Index: 1, Node: members[1].Node(), Owner: cs[1].Identity()}}, absent)
+		b.kill(cs[0])
+		b.kill(cs[1])
 		require.Error(t, (<-ends[0]).err)
 		for _, end := range ends[1:] {
 			got := <-end
-			requireMissing(t, got.err, 0, 1)
+			requireMissing(t, []int{0, 1}, got.err)
 			require.Equal(t, [][]byte{nil, nil, []byte("result 2"), []byte("result 3")}, got.value)
 		}
-		b.Close(owner[members[2]], owner[members[3]])
 	})
 }
 
@@ -135,7 +119,7 @@ func TestTheResultsAreKeptForAMemberThatIsSlowToReadThem(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		b.Server.AddFollower(0, cs[0].SessionID())
-		members := b.inside(b.enter(bs[:2]...)...)
+		members := entered(t, b.enter(bs[:2]...)...)
 		slow := gathering(t, members[0], []byte("slow"))
 		synctest.Wait()
 		fault := b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(5*time.Second))
@@ -143,16 +127,13 @@ func TestTheResultsAreKeptForAMemberThatIsSlowToReadThem(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, fault.Fired())
 		for range 2 { // rounds of others pass meanwhile, unless the quick one was delayed
-			b.leaveAll(nil, entering(b.Context(), bs[1]), entering(b.Context(), bs[2]))
+			through(t, entering(b.Context(), bs[1]), entering(b.Context(), bs[2]))
 		}
 		got := <-slow
 		require.NoError(t, got.err)
 		require.Equal(t, quick, got.value)
-		b.leaveAll(nil, entering(b.Context(), bs[1]), entering(b.Context(), bs[2]))
-		names, err := cs[1].Children(t.Context(), "/b")
-		require.NoError(t, err)
-		require.Equal(t, []string{"ready"}, names, "nobody is left to read them")
-		b.Close(cs...)
+		through(t, entering(b.Context(), bs[1]), entering(b.Context(), bs[2]))
+		require.Equal(t, []string{"ready"}, b.names(cs[1]), "nobody is left to read them")
 	})
 }
 
@@ -165,10 +146,8 @@ func TestMoreThanAShareIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		end()
 		_, err := b.EnterWith(ended, append(share, 'x'))
 		require.ErrorIs(t, err, coord.ErrTooLarge)
-		all := []<-chan outcome[*doublebarrier.Member]{with(t, b, string(share)), with(t, b, string(share))}
 		var ends []<-chan outcome[[][]byte]
-		for _, e := range all {
-			m := entered(t, e)
+		for _, m := range entered(t, with(t, b, string(share)), with(t, b, string(share))) {
 			require.Equal(t, [][]byte{share, share}, m.Data())
 			_, err := m.Gather(t.Context(), append(share, 'x'))
 			require.ErrorIs(t, err, coord.ErrTooLarge)
@@ -191,7 +170,7 @@ func TestAMemberThatIsAskedToGiveUpKeepsWhatItHasBrought(t *testing.T) {
 		status, err := bs[0].Status(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, inspect.Revoke(t.Context(), cs[1], status.Waiting[0]))
-		members := b.inside(asked, with(t, bs[1], "too"))
+		members := entered(t, asked, with(t, bs[1], "too"))
 		require.Equal(t, "data too", string(bytes.Join(members[0].Data(), []byte(" "))))
 		first := gathering(t, members[1], []byte("kept"))
 		time.Sleep(time.Second)
@@ -200,29 +179,25 @@ func TestAMemberThatIsAskedToGiveUpKeepsWhatItHasBrought(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "too kept", string(bytes.Join(results, []byte(" "))))
 		require.NoError(t, (<-first).err)
-		b.Close(cs...)
 	})
 }
 
 func TestResultsThatSomebodyHasChangedAreNotBelieved(t *testing.T) {
-	for what, change := range map[string]func(*testing.T, *coord.Client) error{
-		"deleted": func(t *testing.T, c *coord.Client) error { return c.Delete(t.Context(), "/b/results-1", -1) },
-		"changed": func(t *testing.T, c *coord.Client) error {
-			return coordtest.Err(c.Set(t.Context(), "/b/results-1", []byte("[9,9]\nx"), -1))
-		},
+	for what, change := range map[string]coord.Op{
+		"deleted": coord.DeleteOp("/b/results-1", -1),
+		"changed": coord.SetOp("/b/results-1", []byte("[9,9]\nx"), -1),
 	} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				cs, bs := b.pool(3, 2)
-				members := b.inside(b.enter(bs[:2]...)...)
+				members := entered(t, b.enter(bs[:2]...)...)
 				b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(time.Second))
 				ends := []<-chan outcome[[][]byte]{gathering(t, members[0], []byte("a")), gathering(t, members[1], []byte("b"))}
 				time.Sleep(500 * time.Millisecond)
-				require.NoError(t, change(t, cs[2]))
+				require.NoError(t, coordtest.Err(cs[2].Txn(t.Context(), change)))
 				for _, end := range ends {
 					require.ErrorIs(t, (<-end).err, doublebarrier.ErrBroken)
 				}
-				b.Close(cs...)
 			})
 		})
 	}
@@ -231,25 +206,18 @@ func TestResultsThatSomebodyHasChangedAreNotBelieved(t *testing.T) {
 func TestARoundBeginsWithTheLeastNumberAfterTheLastCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		const lastCall = 10 * time.Second
-		cs, _ := b.pool(5, 5)
-		var bs []*doublebarrier.Barrier
-		for _, c := range cs {
-			bs = append(bs, barrier(t, c, "/b", 5, doublebarrier.AtLeast(3, lastCall)))
-		}
+		_, bs := b.pool(5, 5, doublebarrier.AtLeast(3, lastCall))
 		all := b.enter(bs[:2]...)
 		time.Sleep(time.Hour)
-		pending(t, all[0], "fewer than three have begun")
+		pending(t, "fewer than three have begun", all[0])
 		began := time.Now()
 		for _, late := range bs[2:4] {
 			all = append(all, entering(b.Context(), late))
 			time.Sleep(time.Second)
 		}
 		for _, e := range all {
-			m := (<-e).value
-			require.Equal(t, 4, m.Count())
+			require.Equal(t, 4, entered(t, e)[0].Count())
 			require.GreaterOrEqual(t, time.Since(began), lastCall)
-			all[m.Index()] = nil
-			defer func() { require.NoError(t, m.Abandon(b.Context())) }()
 		}
 		require.Less(t, time.Since(began), lastCall+time.Second)
 		require.ErrorIs(t, (<-entering(b.Context(), bs[4])).err, doublebarrier.ErrLate)
@@ -258,51 +226,23 @@ func TestARoundBeginsWithTheLeastNumberAfterTheLastCall(t *testing.T) {
 
 func TestAllNDoNotWaitForTheLastCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, _ := b.pool(3, 3)
-		var all []<-chan outcome[*doublebarrier.Member]
-		for _, c := range cs {
-			all = append(all, entering(b.Context(), barrier(t, c, "/b", 3, doublebarrier.AtLeast(1, time.Hour))))
-		}
+		_, bs := b.pool(3, 3, doublebarrier.AtLeast(1, time.Hour))
 		began := time.Now()
-		b.leaveAll(nil, all...)
+		leave(t, round(t, bs...)...)
 		require.Less(t, time.Since(began), time.Minute)
-		b.Close(cs...)
 	})
 }
 
 // The one whose arrival made the number has died: the next to come calls.
 func TestTheLastCallOfAMemberThatDiesIsMadeByTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, _ := b.pool(3, 4)
-		var bs []*doublebarrier.Barrier
-		for _, c := range cs {
-			bs = append(bs, barrier(t, c, "/b", 4, doublebarrier.AtLeast(2, 10*time.Second)))
-		}
-		first := b.enter(bs[0])
-		second := b.enter(bs[1])
+		cs, bs := b.pool(3, 4, doublebarrier.AtLeast(2, 10*time.Second))
+		all := b.enter(bs[:2]...)
 		b.kill(cs[1])
-		require.Error(t, (<-second[0]).err)
+		require.Error(t, (<-all[1]).err)
 		time.Sleep(time.Minute)
-		pending(t, first[0], "it is alone")
-		members := b.inside(first[0], entering(b.Context(), bs[2]))
+		pending(t, "it is alone", all[0])
+		members := entered(t, all[0], entering(b.Context(), bs[2]))
 		require.Equal(t, 2, members[0].Count())
-		for _, m := range members {
-			require.NoError(t, m.Abandon(b.Context()))
-		}
-		b.Close(cs[0], cs[2])
-	})
-}
-
-func TestALeastNumberOutsideTheRoundIsRefused(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		c := b.Open()
-		for _, opt := range []doublebarrier.Option{
-			doublebarrier.AtLeast(0, time.Second), doublebarrier.AtLeast(4, time.Second), doublebarrier.AtLeast(2, -1),
-		} {
-			_, err := doublebarrier.New(c, "/b", 3, opt)
-			require.ErrorIs(t, err, coord.ErrInvalid)
-			require.True(t, strings.Contains(err.Error(), "of 3 members"), err)
-		}
-		b.Close(c)
 	})
 }

@@ -15,120 +15,26 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// inside waits until every member has entered.
-func (b bubble) inside(entering ...<-chan outcome[*doublebarrier.Member]) (members []*doublebarrier.Member) {
-	b.Helper()
-	for _, e := range entering {
-		o := <-e
-		require.NoError(b, o.err)
-		members = append(members, o.value)
-	}
-	return members
-}
-
-func TestAPlaceThatWasGivenUpHoldsNoRoundUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(3, 2)
-		ctx, cancel := context.WithCancel(b.Context())
-		given := entering(ctx, bs[0])
-		time.Sleep(lasts)
-		cancel()
-		require.ErrorIs(t, (<-given).err, context.Canceled)
-		b.leaveAll(nil, b.enter(bs[1:]...)...)
-		b.Close(cs...)
-	})
-}
-
-func TestARoundWhoseMembersHaveAllCrashedHoldsNoMemberUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(4, 2)
-		b.inside(b.enter(bs[:2]...)...)
-		b.kill(cs[0])
-		b.kill(cs[1])
-		next := b.enter(bs[2:]...)
-		b.leaveAll(nil, next...)
-		b.Close(cs[2:]...)
-	})
-}
-
-func TestThoseWhoWaitHearThatTheMembersOfTheRoundHaveAllCrashed(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(4, 2, doublebarrier.WaitForNextRound())
-		b.inside(b.enter(bs[:2]...)...)
-		next := b.enter(bs[2:]...)
-		b.kill(cs[0])
-		time.Sleep(lasts)
-		pending(t, next[0], "entered while a member is inside")
-		b.kill(cs[1])
-		b.leaveAll(nil, next...)
-		b.Close(cs[2:]...)
-	})
-}
-
-func TestNoMemberLeavesBeforeTheLastIsDone(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(3, 3)
-		members := b.inside(b.enter(bs...)...)
-		var left []<-chan error
-		for i, m := range members {
-			for _, l := range left {
-				pending(t, l, "left before all were done")
-			}
-			left = append(left, leaving(b.Context(), m))
-			if i < len(members)-1 {
-				time.Sleep(lasts)
-			}
-		}
-		for _, l := range left {
-			require.NoError(t, <-l)
-		}
-		b.Close(cs...)
-	})
-}
-
 func TestTheNextMemberClosesTheRoundWhenTheOnesBeforeItAreGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(4, 4)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(4)
 		second, third, fourth := leaving(b.Context(), members[1]), leaving(b.Context(), members[2]), leaving(b.Context(), members[3])
 		time.Sleep(lasts)
 		b.kill(cs[0])
-		told := []error{<-second, <-third, <-fourth}
-		for _, err := range told {
-			requireMissing(t, err, 0)
-		}
-		b.Close(cs[1:]...)
+		requireMissing(t, []int{0}, told(t, second, third, fourth)...)
 	})
 }
 
 func TestAMemberThatDiesBeforeItHasFinishedIsMissing(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(3, 3)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(3)
 		monitor := leaving(b.Context(), members[0])
 		time.Sleep(lasts)
 		b.kill(cs[1])
 		time.Sleep(lasts)
-		pending(t, monitor, "left before the last was done")
-		requireMissing(t, members[2].Leave(b.Context()), 1)
-		requireMissing(t, <-monitor, 1)
-		b.Close(cs[0], cs[2])
-	})
-}
-
-// A request of another program overwrites the mark by which the others are to
-// see that the member has finished, just before it dies.
-func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
-		early := leaving(b.Context(), members[1])
-		time.Sleep(lasts)
-		require.NoError(t, coordtest.Err(cs[0].Set(b.Context(), members[1].Node(), []byte("__REVOKE__"), -1)))
-		time.Sleep(lasts)
-		require.NoError(t, members[0].Leave(b.Context()))
-		require.NoError(t, <-early)
-		b.Close(cs...)
+		pending(t, "left before the last was done", monitor)
+		requireMissing(t, []int{1}, members[2].Leave(b.Context()))
+		requireMissing(t, []int{1}, <-monitor)
 	})
 }
 
@@ -137,7 +43,7 @@ func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
 func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, two := b.pool(3, 2)
-		b.leaveAll(nil, b.enter(two[:2]...)...)
+		through(t, b.enter(two[:2]...)...)
 		b.Server.Inject(zkembed.Match{
 			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1,
 		}, zkembed.Delay(lasts))
@@ -149,7 +55,6 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 		require.ErrorIs(t, (<-late).err, doublebarrier.ErrSize)
 		require.ErrorIs(t, (<-one).err, context.DeadlineExceeded)
 		require.ErrorIs(t, (<-other).err, context.DeadlineExceeded)
-		b.Close(cs...)
 	})
 }
 
@@ -158,14 +63,14 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
-		members := b.inside(b.enter(bs[:2]...)...)
+		members := entered(t, b.enter(bs[:2]...)...)
 		closes := zkembed.Match{
 			Session: cs[0].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1,
 		}
 		lost, repeated := b.Server.Inject(closes, zkembed.LoseReply()), b.Server.Inject(closes, zkembed.Delay(4*lasts))
 		first, second := leaving(b.Context(), members[0]), leaving(b.Context(), members[1])
 		require.NoError(t, <-second)
-		next := b.inside(b.enter(bs[1:]...)...)
+		next := entered(t, b.enter(bs[1:]...)...)
 		require.NoError(t, <-first)
 		require.Equal(t, 1, lost.Fired())
 		require.Equal(t, 1, repeated.Fired())
@@ -173,10 +78,7 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, s.Open)
 		require.EqualValues(t, 2, s.Round)
-		for _, l := range []<-chan error{leaving(b.Context(), next[0]), leaving(b.Context(), next[1])} {
-			require.NoError(t, <-l)
-		}
-		b.Close(cs...)
+		leave(t, next...)
 	})
 }
 
@@ -184,19 +86,16 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 // so is the watch on ready; then the first closes the round.
 func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(2)
 		first := leaving(b.Context(), members[0])
 		time.Sleep(lasts)
 		mark := b.Server.Inject(zkembed.Match{
 			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: members[1].Node(), Times: 1,
 		}, zkembed.LoseReply())
 		second := leaving(b.Context(), members[1])
-		require.NoError(t, <-first)
-		require.NoError(t, <-second)
+		require.Equal(t, []error{nil, nil}, told(t, first, second))
 		require.Equal(t, 1, mark.Fired())
 		require.Empty(t, b.Server.Watched())
-		b.Close(cs...)
 	})
 }
 
@@ -204,8 +103,7 @@ func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 // again so slowly that the round could be over by then.
 func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(2)
 		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
 		time.Sleep(lasts)
 		first := leaving(b.Context(), members[0])
@@ -217,30 +115,34 @@ func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
 		require.NoError(t, <-first)
 		require.Equal(t, 1, watch.Fired())
 		require.Empty(t, b.Server.Watched())
-		b.Close(cs...)
 	})
+}
+
+// expireUnheard ends the session of a client, which hears of that only after
+// the server is healed.
+func (b bubble) expireUnheard(c *coord.Client) {
+	b.Helper()
+	b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+	require.NoError(b, b.Server.DropConn(c.SessionID()))
+	require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+	time.Sleep(lasts)
 }
 
 // Its session is over, and the others have left without it, before it hears of
 // that.
 func TestAMemberThatHearsOfItsLossAfterTheEndLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(2)
 		first := leaving(b.Context(), members[0])
 		time.Sleep(lasts)
-		b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
-		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
-		time.Sleep(lasts)
+		b.expireUnheard(cs[1])
 		require.NoError(t, members[1].Err())
 		late := leaving(b.Context(), members[1])
 		time.Sleep(time.Millisecond)
 		b.Server.Heal()
-		requireMissing(t, <-first, 1)
+		requireMissing(t, []int{1}, <-first)
 		require.ErrorIs(t, <-late, coord.ErrLost)
 		require.Empty(t, b.Server.Watched())
-		b.Close(cs...)
 	})
 }
 
@@ -250,8 +152,7 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 	for name, early := range map[string]bool{"called before": true, "called since": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
-				cs, bs := b.pool(2, 2)
-				members := b.inside(b.enter(bs...)...)
+				_, members := b.begun(2)
 				var left <-chan error
 				if early {
 					left = leaving(b.Context(), members[1])
@@ -267,7 +168,6 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 				require.ErrorIs(t, <-left, coord.ErrLost)
 				require.LessOrEqual(t, time.Since(cutOff), coordtest.T)
 				b.Server.Heal()
-				b.Close(cs...)
 			})
 		})
 	}
@@ -277,24 +177,18 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 // hears that its session is over, while Leave waits for a connection.
 func TestLeaveReportsALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
-		b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
-		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
-		time.Sleep(lasts)
+		cs, members := b.begun(2)
+		b.expireUnheard(cs[1])
 		left := leaving(members[1].Context(b.Context()), members[1])
 		time.Sleep(time.Millisecond)
 		b.Server.Heal()
 		require.ErrorIs(t, <-left, coord.ErrLost)
-		b.Close(cs...)
 	})
 }
 
 func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(2)
 		require.NoError(t, inspect.Break(b.Context(), cs[0], members[1].Node()))
 		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // has ready looked at
 		<-members[1].Done()
@@ -302,27 +196,24 @@ func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
 		require.ErrorIs(t, members[1].Leave(ctx), coord.ErrLost)
-		requireMissing(t, members[0].Leave(b.Context()), 1)
-		b.Close(cs...)
+		requireMissing(t, []int{1}, members[0].Leave(b.Context()))
 	})
 }
 
 // It was cut off, the round ended without it, and the barrier was removed.
 func TestAMemberThatLostItsPlaceGetsAnErrorAlsoWhenTheBarrierIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		members := b.inside(b.enter(bs...)...)
+		cs, members := b.begun(2)
 		late := leaving(b.Context(), members[1])
 		time.Sleep(lasts)
 		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[1].SessionID()}})
 		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
-		requireMissing(t, members[0].Leave(b.Context()), 1)
-		require.NoError(t, bs[0].Remove(b.Context()))
+		requireMissing(t, []int{1}, members[0].Leave(b.Context()))
+		require.NoError(t, barrier(t, cs[0], "/b", 2).Remove(b.Context()))
 		cut.Heal()
 		err := <-late
 		require.ErrorIs(t, err, coord.ErrLost)
 		require.NotErrorIs(t, err, doublebarrier.ErrBroken)
-		b.Close(cs...)
 	})
 }
 
@@ -351,12 +242,20 @@ type outcome[T any] struct {
 	err   error
 }
 
-// entering calls Enter in the background.
-func entering(ctx context.Context, b *doublebarrier.Barrier) <-chan outcome[*doublebarrier.Member] {
-	return coordtest.Go(func() outcome[*doublebarrier.Member] {
-		m, err := b.Enter(ctx)
-		return outcome[*doublebarrier.Member]{m, err}
+// background makes a call in the background.
+func background[T any](call func() (T, error)) <-chan outcome[T] {
+	return coordtest.Go(func() outcome[T] {
+		value, err := call()
+		return outcome[T]{value, err}
 	})
+}
+
+// arrival is a call of Enter in the background.
+type arrival = <-chan outcome[*doublebarrier.Member]
+
+// entering calls Enter in the background.
+func entering(ctx context.Context, b *doublebarrier.Barrier) arrival {
+	return background(func() (*doublebarrier.Member, error) { return b.Enter(ctx) })
 }
 
 // leaving calls Leave in the background.
@@ -364,24 +263,27 @@ func leaving(ctx context.Context, m *doublebarrier.Member) <-chan error {
 	return coordtest.Go(func() error { return m.Leave(ctx) })
 }
 
-func entered(t testing.TB, entering <-chan outcome[*doublebarrier.Member]) *doublebarrier.Member {
+// entered waits until all have entered, and returns them in the order given.
+func entered(t testing.TB, entering ...arrival) (members []*doublebarrier.Member) {
 	t.Helper()
-	o := zktest.Receive(t, coordtest.Soon, entering, "a member enters")
-	require.NoError(t, o.err)
-	return o.value
+	for _, e := range entering {
+		o := zktest.Receive(t, coordtest.Soon, e, "a member enters")
+		require.NoError(t, o.err)
+		members = append(members, o.value)
+	}
+	return members
 }
 
 // round lets all the barriers' members enter together and returns them by
 // index.
 func round(t testing.TB, barriers ...*doublebarrier.Barrier) []*doublebarrier.Member {
 	t.Helper()
-	var all []<-chan outcome[*doublebarrier.Member]
+	var all []arrival
 	for _, b := range barriers {
 		all = append(all, entering(t.Context(), b))
 	}
 	members := make([]*doublebarrier.Member, len(all))
-	for _, e := range all {
-		m := entered(t, e)
+	for _, m := range entered(t, all...) {
 		require.Nil(t, members[m.Index()], "two members with one index")
 		members[m.Index()] = m
 	}
@@ -395,11 +297,28 @@ func leaveAll(t testing.TB, members ...*doublebarrier.Member) []error {
 	for _, m := range members {
 		all = append(all, leaving(t.Context(), m))
 	}
-	var told []error
-	for _, l := range all {
-		told = append(told, zktest.Receive(t, coordtest.Soon, l, "a member leaves"))
+	return told(t, all...)
+}
+
+// told waits until all have left, and returns what Leave told each.
+func told(t testing.TB, leaving ...<-chan error) (all []error) {
+	t.Helper()
+	for _, l := range leaving {
+		all = append(all, zktest.Receive(t, coordtest.Soon, l, "a member leaves"))
 	}
-	return told
+	return all
+}
+
+// leave lets all members leave together: all have finished.
+func leave(t testing.TB, members ...*doublebarrier.Member) {
+	t.Helper()
+	require.Equal(t, make([]error, len(members)), leaveAll(t, members...))
+}
+
+// through lets all who are entering enter, and leave together.
+func through(t testing.TB, entering ...arrival) {
+	t.Helper()
+	leave(t, entered(t, entering...)...)
 }
 
 // waiting waits until n members wait for a round to begin.
@@ -412,12 +331,14 @@ func waiting(t testing.TB, b *doublebarrier.Barrier, n int) {
 }
 
 // pending fails the test if a call has ended that must wait for others.
-func pending[T any](t testing.TB, c <-chan T, what string) {
+func pending[T any](t testing.TB, what string, calls ...<-chan T) {
 	t.Helper()
-	select {
-	case v := <-c:
-		t.Fatalf("%s: %v", what, v)
-	default:
+	for _, c := range calls {
+		select {
+		case v := <-c:
+			t.Fatalf("%s: %v", what, v)
+		default:
+		}
 	}
 }
 

@@ -51,13 +51,10 @@ type seen struct {
 	finished map[int]int // by index: when Leave was about to be called
 	left     map[int]int // by index: when Leave had returned a verdict
 	verdicts map[int]error
-	unsure   []int // whose Leave ended without a verdict
 	members  int   // how many the round has
 	data     [][]byte
 	results  [][]byte
 }
-
-func newHistory() *history { return &history{rounds: map[int64]*seen{}} }
 
 // note records something about a member's round and passes the round's number.
 func (h *history) note(m *doublebarrier.Member, f func(s *seen, now int)) {
@@ -65,7 +62,7 @@ func (h *history) note(m *doublebarrier.Member, f func(s *seen, now int)) {
 	defer h.mu.Unlock()
 	s := h.rounds[m.Round()]
 	if s == nil {
-		s = &seen{map[int]int{}, map[int]int{}, map[int]int{}, map[int]error{}, nil, m.Count(), m.Data(), nil}
+		s = &seen{map[int]int{}, map[int]int{}, map[int]int{}, map[int]error{}, m.Count(), m.Data(), nil}
 		h.rounds[m.Round()] = s
 	}
 	h.now++
@@ -147,16 +144,13 @@ func (s *seen) missing(t testing.TB, number int64) (missing []int, known bool) {
 	return missing, known
 }
 
-// workers is a pool of processes that use one barrier until it has seen enough
-// rounds. Each has a client of its own. Who dies is replaced.
+// workers is a pool of processes that use the barrier /b until it has seen
+// enough rounds. Each has a client of its own. Who dies is replaced.
 type workers struct {
-	*testing.T
+	bubble
 	*history
-	path     string
-	open     func() *coord.Client
-	apart    func(*coord.Client) bool // its members list the others as in a large round
-	expire   func(session int64)
-	hide     func(session int64) // longer than its time-out
+	joins    func(*coord.Client)      // called for each client; or nil
+	apart    func(*coord.Client) bool // its members list the others as in a large round; nil: none
 	n        int
 	rounds   int64
 	least    int        // that a round begins with after the last call, or 0
@@ -179,23 +173,9 @@ func (w *workers) fate(r *rand.Rand) fate {
 	return lives
 }
 
-// in makes the workers use a server in a bubble.
-func (w *workers) in(b bubble) *workers {
-	w.T, w.path = b.T, "/b"
-	w.open = func() *coord.Client { return b.Open() }
-	w.apart = func(*coord.Client) bool { return false }
-	w.expire = func(session int64) { _ = b.Server.ExpireSession(session) } // unless it is gone already
-	w.hide = func(session int64) {
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{session}})
-		defer cut.Heal()
-		time.Sleep(T + T/2)
-	}
-	return w
-}
-
 // run lets size workers work and returns when all have stopped.
 func (w *workers) run(size int, seed uint64) {
-	w.history = newHistory()
+	w.history = &history{rounds: map[int64]*seen{}}
 	var gaveUp context.CancelFunc
 	w.patience, gaveUp = context.WithTimeout(w.Context(), 6*time.Hour)
 	defer gaveUp()
@@ -210,7 +190,10 @@ func (w *workers) run(size int, seed uint64) {
 // live is one place in the pool: a process, and after its death the next.
 func (w *workers) live(r *rand.Rand) {
 	for w.ctx.Err() == nil {
-		c := w.open()
+		c := w.Open()
+		if w.joins != nil {
+			w.joins(c)
+		}
 		w.work(r, c)
 		require.NoError(w, c.Close(context.Background()))
 		time.Sleep(upTo(r, w.pace))
@@ -224,8 +207,8 @@ func (w *workers) work(r *rand.Rand, c *coord.Client) {
 	if w.least > 0 {
 		opts = append(opts, doublebarrier.AtLeast(w.least, w.pace))
 	}
-	b := barrier(w, c, w.path, w.n, opts...)
-	if w.apart(c) {
+	b := barrier(w, c, "/b", w.n, opts...)
+	if w.apart != nil && w.apart(c) {
 		b.ListApart()
 	}
 	for alive := true; alive && w.ctx.Err() == nil; {
@@ -341,9 +324,11 @@ func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 	w.all.Go(func() {
 		time.Sleep(after)
 		if atOnce {
-			w.expire(session)
+			_ = w.Server.ExpireSession(session) // unless it is gone already
 		} else {
-			w.hide(session)
+			cut := w.Server.Partition(zkembed.Cut{Sessions: []int64{session}})
+			time.Sleep(T + T/2)
+			cut.Heal()
 		}
 		_ = c.Close(context.Background())
 	})
@@ -455,17 +440,10 @@ func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T)
 func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 	const n, deaths = 40, 10
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
-		members := make([]*doublebarrier.Member, n)
-		left := make([]<-chan error, n)
-		b.phase(clients, func(i int) {
-			time.Sleep(time.Duration(i) * time.Second)
-			m, err := barrier(t, clients[i], "/b", n).Enter(b.Context())
-			require.NoError(t, err)
-			require.Equal(t, i, m.Index())
-			members[i] = m
-		})
-		for i := range n - 1 {
-			left[i] = leaving(b.Context(), members[i])
+		members := entered(t, b.enter(b.views(clients, n)...)...)
+		var left []<-chan error
+		for _, m := range members[:n-1] {
+			left = append(left, leaving(b.Context(), m))
 		}
 		time.Sleep(lasts) // each watches the one before it
 		for i := range deaths {
@@ -480,13 +458,13 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 				require.Equal(t, spent{}, s)
 			}
 		}
-		told := members[n-1].Leave(b.Context())
-		requireMissing(t, told, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-		for i, l := range left[:n-1] {
+		verdict := members[n-1].Leave(b.Context())
+		requireMissing(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, verdict)
+		for i, err := range told(t, left...) {
 			if i < deaths {
-				require.ErrorIs(t, <-l, coord.ErrLost)
+				require.ErrorIs(t, err, coord.ErrLost)
 			} else {
-				require.Equal(t, told, <-l)
+				require.Equal(t, verdict, err)
 			}
 		}
 	})
@@ -497,13 +475,7 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
 	const n = 20
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
-		members := make([]*doublebarrier.Member, n)
-		b.phase(clients, func(i int) {
-			time.Sleep(time.Duration(i) * time.Second)
-			m, err := barrier(t, clients[i], "/b", n).Enter(b.Context())
-			require.NoError(t, err)
-			members[i] = m
-		})
+		members := entered(t, b.enter(b.views(clients, n)...)...)
 		slow := b.Server.Inject(zkembed.Match{Session: clients[n-1].SessionID(), PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
 		all := b.phase(clients, func(i int) {
 			if i < n-1 {
@@ -529,9 +501,7 @@ func BenchmarkRound(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				for _, err := range leaveAll(b, round(b, barriers...)...) {
-					require.NoError(b, err)
-				}
+				leave(b, round(b, barriers...)...)
 			}
 		})
 	}

@@ -20,12 +20,18 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-func putBatch(b bubble, q *queue.Queue, n int) {
-	items := make([][]byte, n)
-	for i := range items {
-		items[i] = fmt.Append(nil, i)
+// numbered makes n items, with the numbers from first on.
+func numbered(first, n int) (items [][]byte) {
+	for i := range n {
+		items = append(items, fmt.Append(nil, first+i))
 	}
-	require.NoError(b, q.PutBatch(b.Context(), items))
+	return items
+}
+
+// putBatch puts n items, numbered from 0.
+func putBatch(b bubble, q *queue.Queue, n int) {
+	b.Helper()
+	require.NoError(b, q.PutBatch(b.Context(), numbered(0, n)))
 }
 
 func receiveBatch(b bubble, q *queue.Queue, n int) []*queue.Item {
@@ -44,8 +50,7 @@ func texts(items []*queue.Item) (all []string) {
 
 func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		putBatch(b, b.queue(b.Open()), 10)
 		before := b.Server.SessionCounts(c.SessionID())
 		items := receiveBatch(b, q, 8)
@@ -54,7 +59,7 @@ func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
 		require.Equal(b, 10, counts[zkembed.OpGetData], "two of the next batch")
 		require.Equal(b, 2, counts[zkembed.OpMulti], counts)
-		require.Equal(b, 2, length(b.T, q))
+		require.Equal(b, 2, length(b, q))
 		rest := receiveBatch(b, q, 8)
 		require.Equal(b, []string{"8", "9"}, texts(rest), "no more are waited for")
 		require.NoError(b, q.AckBatch(b.Context(), rest...))
@@ -69,8 +74,8 @@ func TestABatchOfWhichAnotherHasAnItemLeavesThatToIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, other := b.queue(b.Open()), b.queue(b.Open())
 		putBatch(b, other, 4)
-		ack(b.T, receive(b.T, q)) // which lists the others
-		first, second := receive(b.T, other), receive(b.T, other)
+		ack(b, receive(b, q)) // which lists the others
+		first, second := receive(b, other), receive(b, other)
 		require.NoError(b, first.Nack(b.Context(), 0))
 		var got []string
 		for len(got) < 2 {
@@ -80,8 +85,8 @@ func TestABatchOfWhichAnotherHasAnItemLeavesThatToIt(t *testing.T) {
 		}
 		require.ElementsMatch(b, []string{"1", "3"}, got)
 		require.Equal(b, "2", string(second.Data))
-		ack(b.T, second)
-		require.Zero(b, length(b.T, q))
+		ack(b, second)
+		require.Zero(b, length(b, q))
 	})
 }
 
@@ -90,8 +95,8 @@ func TestWhenAnotherHasTheFirstOfABatchTheNextIsClaimed(t *testing.T) {
 		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
 		q, other := b.queue(c), b.queue(b.Open())
 		putBatch(b, other, 5)
-		ack(b.T, receive(b.T, q)) // which lists the others
-		first := receive(b.T, other)
+		ack(b, receive(b, q)) // which lists the others
+		first := receive(b, other)
 		require.Equal(b, "1", string(first.Data))
 		before := b.Server.SessionCounts(c.SessionID())
 		items := receiveBatch(b, q, 3)
@@ -105,8 +110,7 @@ func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
 	const n, size, packet = 24, 100_000, 1 << 19
 	for name, told := range map[string]int{"that the client was told": packet, "that servers accept": 2 * packet, "of the client library": 8 * packet} {
 		t.Run(name, func(t *testing.T) {
-			coordtest.InBubble(t, func(bare coordtest.Bubble) {
-				b := bubble{bare}
+			inBubble(t, func(b bubble) {
 				c := b.Open(coord.WithSessionTimeout(40*time.Second), coord.WithMaxPacket(told))
 				q := b.queue(c)
 				for range n {
@@ -118,7 +122,7 @@ func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
 					sizes = append(sizes, len(items))
 					for _, item := range items {
 						require.Equal(b, 1, item.Deliveries)
-						ack(b.T, item)
+						ack(b, item)
 					}
 				}
 				counts := b.Server.SessionCounts(c.SessionID()).Since(before)
@@ -157,11 +161,11 @@ func TestWhenTheFirstOfABatchIsADeadLetterTheOthersAreReceived(t *testing.T) {
 		c, other := b.Open(), b.queue(b.Open())
 		q := b.queue(c, queue.WithDeadLetters(1))
 		putBatch(b, other, 4)
-		require.NoError(b, receive(b.T, other).Nack(b.Context(), 0))
+		require.NoError(b, receive(b, other).Nack(b.Context(), 0))
 		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.WithPriority(1)))
-		ack(b.T, receive(b.T, q)) // which shows the size of an item
+		ack(b, receive(b, q)) // which shows the size of an item
 		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
-		require.Equal(b, "0", string(receive(b.T, newQueue(b.T, c, "/q/dead")).Data))
+		require.Equal(b, "0", string(receive(b, newQueue(b, c, "/q/dead")).Data))
 	})
 }
 
@@ -177,10 +181,10 @@ func TestConsumersBesideEachOtherShareTheItemsAfterALargeBatch(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, other := b.queue(b.Open()), b.queue(b.Open())
 		putBatch(b, other, 4000)
-		receive(b.T, other)
+		receive(b, other)
 		for range 2 { // the others' items are known from the first on
-			receive(b.T, q)
-			receive(b.T, other)
+			receive(b, q)
+			receive(b, other)
 		}
 		var shares []int
 		for range 3 {
@@ -200,11 +204,11 @@ func TestOfAnAckOfManyThatIsStaleForOneTheOthersAreDone(t *testing.T) {
 		putBatch(b, q, 3)
 		items := receiveBatch(b, q, 3)
 		require.NoError(b, items[1].Nack(b.Context(), 0))
-		again := receive(b.T, other)
+		again := receive(b, other)
 		require.ErrorIs(b, q.AckBatch(b.Context(), items...), queue.ErrStale)
 		require.NoError(b, again.Err())
-		require.Equal(b, 1, length(b.T, q))
-		ack(b.T, again)
+		require.Equal(b, 1, length(b, q))
+		ack(b, again)
 		require.NoError(b, q.AckBatch(b.Context()))
 	})
 }
@@ -213,7 +217,7 @@ func TestOfAnAckOfManyThatIsStaleForOneTheOthersAreDone(t *testing.T) {
 func TestAnAckOfManyRemovesNothingThatAnotherQueueObjectReceived(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q, other := b.queue(c), newQueue(b.T, c, "/other")
+		q, other := b.queue(c), newQueue(b, c, "/other")
 		putBatch(b, q, 2)
 		putBatch(b, other, 2)
 		own, others := receiveBatch(b, q, 2), receiveBatch(b, other, 2)
@@ -224,7 +228,7 @@ func TestAnAckOfManyRemovesNothingThatAnotherQueueObjectReceived(t *testing.T) {
 		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
 		require.NoError(b, q.AckBatch(b.Context(), own...))
 		require.NoError(b, other.AckBatch(b.Context(), others...))
-		require.Zero(b, length(b.T, q)+length(b.T, other))
+		require.Zero(b, length(b, q)+length(b, other))
 	})
 }
 
@@ -251,24 +255,10 @@ func TestLostRepliesNeitherLoseNorDoubleItemsOfABatch(t *testing.T) {
 					left -= len(items)
 				}
 				require.Equal(b, 1, f.Fired())
-				require.Zero(b, length(b.T, q))
+				require.Zero(b, length(b, q))
 			})
 		}
 	}
-}
-
-func TestABatchThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
-		putBatch(b, b.queue(b.Open()), 6)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
-		require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Within(time.Second/2), 6)), context.DeadlineExceeded)
-		time.Sleep(10 * time.Second)
-		names, err := c.Children(b.Context(), "/q/taken")
-		require.NoError(b, err)
-		require.Empty(b, names)
-	})
 }
 
 func TestWhatIsPrefetchedCostsNoRequestAndGoesBackWithClose(t *testing.T) {
@@ -276,16 +266,16 @@ func TestWhatIsPrefetchedCostsNoRequestAndGoesBackWithClose(t *testing.T) {
 		c, producer := b.Open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.Open())
 		q := b.queue(c, queue.WithPrefetch(3))
 		putBatch(b, producer, 6)
-		items := []*queue.Item{receive(b.T, q)}
+		items := []*queue.Item{receive(b, q)}
 		before := b.Server.SessionCounts(c.SessionID())
-		items = append(items, receive(b.T, q), receive(b.T, q), receive(b.T, q))
+		items = append(items, receive(b, q), receive(b, q), receive(b, q))
 		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
 		require.Equal(b, []string{"0", "1", "2", "3"}, texts(items))
 		require.NoError(b, q.AckBatch(b.Context(), items...))
-		require.Equal(b, "4", string(receive(b.T, q).Data))
+		require.Equal(b, "4", string(receive(b, q).Data))
 		require.ErrorIs(b, coordtest.Err(producer.TryReceive(b.Context())), queue.ErrEmpty, "the last one is claimed ahead")
 		require.NoError(b, q.Close(b.Context()))
-		require.Equal(b, []string{"4", "5"}, []string{string(receive(b.T, producer).Data), string(receive(b.T, producer).Data)})
+		require.Equal(b, []string{"4", "5"}, []string{string(receive(b, producer).Data), string(receive(b, producer).Data)})
 	})
 }
 
@@ -299,9 +289,9 @@ func TestWhatIsPrefetchedGoesToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 		synctest.Wait()
 		putBatch(b, b.queue(b.Open()), 4)
 		for range 4 {
-			ack(b.T, b.next(got))
+			ack(b, b.next(got))
 		}
-		require.Zero(b, length(b.T, q))
+		require.Zero(b, length(b, q))
 	})
 }
 
@@ -325,7 +315,7 @@ func TestWhatIsPrefetchedGoesToThoseWhoStandInLineAtItsObject(t *testing.T) {
 		time.Sleep(time.Second)
 		putBatch(b, b.queue(b.Open()), 4)
 		time.Sleep(time.Second)
-		require.Equal(b, "0", string(receive(b.T, q).Data))
+		require.Equal(b, "0", string(receive(b, q).Data))
 		time.Sleep(time.Second)
 		require.Len(b, got, 3)
 	})
@@ -342,17 +332,14 @@ func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
 			}
 		}))
 		q := b.queue(c, queue.WithPrefetch(1))
-		got, failed := make(chan *queue.Item, 1), make(chan error, 1)
-		go func() {
-			_, err := q.Receive(ctx)
-			failed <- err
-		}()
+		got := make(chan *queue.Item, 1)
+		failed := coordtest.Go(func() error { return coordtest.Err(q.Receive(ctx)) })
 		time.Sleep(time.Second)
 		go b.receive(q, got)
 		time.Sleep(time.Second)
 		putBatch(b, b.queue(b.Open()), 2)
 		time.Sleep(time.Second)
-		require.Equal(b, "0", string(receive(b.T, q).Data))
+		require.Equal(b, "0", string(receive(b, q).Data))
 		require.ErrorIs(b, <-failed, context.Canceled)
 		time.Sleep(time.Second)
 		require.Len(b, got, 1)
@@ -361,10 +348,9 @@ func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
 
 func TestABatchTakesWhatWasPrefetchedWithoutARequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c, queue.WithPrefetch(5))
+		c, q := b.quiet(queue.WithPrefetch(5))
 		putBatch(b, b.queue(b.Open()), 6)
-		require.Equal(b, "0", string(receive(b.T, q).Data))
+		require.Equal(b, "0", string(receive(b, q).Data))
 		before := b.Server.SessionCounts(c.SessionID())
 		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
 		require.Equal(b, []string{"4", "5"}, texts(receiveBatch(b, q, 3)))
@@ -377,12 +363,12 @@ func TestWhatIsLostBeforeItIsReceivedIsNotKept(t *testing.T) {
 		c, other := b.Open(), b.queue(b.Open())
 		q := b.queue(c, queue.WithPrefetch(3))
 		putBatch(b, other, 4)
-		receive(b.T, q)
+		receive(b, q)
 		require.Equal(b, 4, q.Remembered())
 		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		time.Sleep(time.Second)
 		for range 4 {
-			ack(b.T, receive(b.T, other))
+			ack(b, receive(b, other))
 		}
 		require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
 		require.Equal(b, 1, q.Remembered(), "what its receiver has")

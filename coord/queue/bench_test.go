@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -62,10 +60,8 @@ func (m market) trade(b *testing.B) {
 	w.SetTimeout(time.Minute) // no probe comes in between
 	var queues []*queue.Queue
 	for range 2 * m.n {
-		q, err := queue.New(coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute)), w.Path("q"), m.opts...)
-		require.NoError(b, err)
-		defer func() { require.NoError(b, q.Close(context.Background())) }()
-		queues = append(queues, q)
+		c := coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+		queues = append(queues, newQueue(b, c, w.Path("q"), m.opts...))
 	}
 	ctx, done := context.WithCancel(b.Context())
 	defer done()

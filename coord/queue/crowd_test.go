@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -20,16 +19,15 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // idle starts n consumers with a client each, that wait for one item. They
-// hand it over to got. The clients' probes do not count as long as less than
-// an eighth of the session time-out passes.
+// hand it over to got.
 func (b bubble) idle(n int, got chan<- *queue.Item) (clients []*coord.Client) {
 	for range n {
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		clients = append(clients, c)
 		go b.receive(q, got)
 		synctest.Wait()
@@ -41,13 +39,7 @@ func (b bubble) idle(n int, got chan<- *queue.Item) (clients []*coord.Client) {
 // next is the next item that an idle consumer received.
 func (b bubble) next(got <-chan *queue.Item) *queue.Item {
 	b.Helper()
-	select {
-	case item := <-got:
-		return item
-	case <-time.After(time.Hour):
-		require.FailNow(b, "nobody received an item within an hour")
-		return nil
-	}
+	return zktest.Receive(b, time.Hour, got, "somebody receives an item")
 }
 
 func TestAPutToManyIdleConsumersCostsNoMoreThanToAFew(t *testing.T) {
@@ -57,18 +49,18 @@ func TestAPutToManyIdleConsumersCostsNoMoreThanToAFew(t *testing.T) {
 			got := make(chan *queue.Item, n)
 			b.idle(n, got)
 			producer := b.queue(b.Open())
-			put(b.T, producer, "first") // makes the producer's node
-			ack(b.T, b.next(got))
+			put(b, producer, "first") // makes the producer's node
+			ack(b, b.next(got))
 			time.Sleep(time.Second)
 			before := b.Server.Counts()
-			put(b.T, producer, "second")
-			ack(b.T, b.next(got))
+			put(b, producer, "second")
+			ack(b, b.next(got))
 			time.Sleep(time.Second)
 			costs[n] = b.Server.Counts().Since(before)
 			b.Logf("%d idle consumers: %v", n, costs[n])
 			for range n - 2 {
-				put(b.T, producer, "more")
-				ack(b.T, b.next(got))
+				put(b, producer, "more")
+				ack(b, b.next(got))
 			}
 		})
 	}
@@ -84,30 +76,20 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		got := make(chan *queue.Item, 3)
 		clients := b.idle(4, got)
-		// A consumer that was alone when it came watches without standing in
-		// the line.
-		still := map[int64]bool{}
-		for _, c := range clients {
-			still[c.SessionID()] = true
-		}
-		var line []zkembed.Node
-		for _, node := range b.Server.Nodes() {
-			if strings.HasPrefix(node.Path, "/q/waiting/") {
-				line = append(line, node)
-			}
-		}
-		slices.SortFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
-		require.GreaterOrEqual(b, len(line), 3)
-		for _, node := range line[1:] {
-			delete(still, node.Stat.EphemeralOwner)
-		}
-		cut := b.Server.Partition(zkembed.Cut{Sessions: slices.Collect(maps.Keys(still))})
+		// The first was alone when it came, and watches without standing in the
+		// line. The second is the first in line.
+		still := []int64{clients[0].SessionID(), clients[1].SessionID()}
+		line := slices.DeleteFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return !strings.HasPrefix(n.Path, "/q/waiting/") })
+		require.Len(b, line, 3)
+		first := slices.MinFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+		require.Equal(b, still[1], first.Stat.EphemeralOwner)
+		cut := b.Server.Partition(zkembed.Cut{Sessions: still})
 		defer cut.Heal()
 		producer := b.queue(b.Open())
 		begun := time.Now()
-		put(b.T, producer, "a")
-		ack(b.T, b.next(got))
-		require.Less(b.T, time.Since(begun), time.Second)
+		put(b, producer, "a")
+		ack(b, b.next(got))
+		require.Less(b, time.Since(begun), time.Second)
 	})
 }
 
@@ -136,12 +118,7 @@ func TestConsumersBesideEachOtherSeldomTryTheSame(t *testing.T) {
 // attempts.
 func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) {
 	const n, consumers = 2000, 4
-	producer := b.queue(b.Open())
-	var batch [][]byte
-	for i := range n {
-		batch = append(batch, []byte(fmt.Sprint(i)))
-	}
-	require.NoError(b, producer.PutBatch(b.Context(), batch))
+	putBatch(b, b.queue(b.Open()), n)
 	var all []*queue.Queue
 	for range consumers {
 		all = append(all, b.queue(b.Open()))
@@ -182,27 +159,25 @@ func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) 
 func TestAnUrgentItemIsReceivedNextWhicheverClientPutIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, other := b.queue(b.Open()), b.queue(b.Open())
-		put(b.T, q, "1", "2", "3", "4")
+		put(b, q, "1", "2", "3", "4")
 		for _, producer := range []*queue.Queue{q, other} {
-			item := receive(b.T, q)
+			item := receive(b, q)
 			require.NoError(b, producer.Put(b.Context(), []byte("urgent"), queue.WithPriority(0)))
-			ack(b.T, item)
-			item = receive(b.T, q)
-			require.Equal(b, "urgent", string(item.Data))
-			ack(b.T, item)
+			ack(b, item)
+			serve(b, q, "urgent")
 		}
-		ack(b.T, receive(b.T, q))
-		ack(b.T, receive(b.T, q))
+		ack(b, receive(b, q))
+		ack(b, receive(b, q))
 
 		// Also when listing is due no more.
 		for range 40 {
-			put(b.T, q, "ordinary")
+			put(b, q, "ordinary")
 		}
 		for range 20 {
-			ack(b.T, receive(b.T, q))
+			ack(b, receive(b, q))
 		}
 		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.WithPriority(0)))
-		require.Equal(b, "urgent", string(receive(b.T, q).Data))
+		require.Equal(b, "urgent", string(receive(b, q).Data))
 	})
 }
 
@@ -210,23 +185,23 @@ func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, producer := b.Open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.Open())
 		q := b.queue(c)
-		put(b.T, producer, "0")
-		ack(b.T, receive(b.T, q))
+		put(b, producer, "0")
+		ack(b, receive(b, q))
 		go func() {
 			for {
 				item, err := q.Receive(b.Context())
 				if err != nil {
 					return
 				}
-				ack(b.T, item)
+				ack(b, item)
 			}
 		}()
-		put(b.T, producer, "1")
+		put(b, producer, "1")
 		synctest.Wait()
 		before := b.Server.SessionCounts(c.SessionID())
 		const n = 10
 		for range n {
-			put(b.T, producer, "2")
+			put(b, producer, "2")
 			synctest.Wait()
 		}
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
@@ -239,27 +214,19 @@ func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 func TestOfThirtyThousandItemsTheFirstAreReceivedInOrderAndCheaply(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const all, batch, some = 30_000, 1_000, 200
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
+		c, q := b.quiet()
 		for i := 0; i < all; i += batch {
-			var items [][]byte
-			for k := range batch {
-				items = append(items, []byte(fmt.Sprint(i+k)))
-			}
-			require.NoError(b, q.PutBatch(b.Context(), items))
+			require.NoError(b, q.PutBatch(b.Context(), numbered(i, batch)))
 		}
 		before := b.Server.SessionCounts(c.SessionID())
 		for i := range some {
-			item := receive(b.T, q)
-			require.Equal(b, fmt.Sprint(i), string(item.Data))
-			ack(b.T, item)
+			serve(b, q, fmt.Sprint(i))
 		}
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
 		b.Log(counts)
 		require.LessOrEqual(b, counts[zkembed.OpGetChildren2], 3)
-		require.Equal(b, all-some, length(b.T, q))
-		_, err := b.queue(c).Take(context.Background())
-		require.NoError(b, err)
+		require.Equal(b, all-some, length(b, q))
+		take(b, b.queue(c))
 	})
 }
 
@@ -347,18 +314,12 @@ func TestAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
 						others.Go(func() { restless(b.Context(), c, q) })
 					}
 				}
-				batch := make([][]byte, 1+c.n(4))
-				for i := range batch {
-					batch[i] = fmt.Append(nil, i)
-				}
-				require.NoError(b, objects[c.n(len(objects))].PutBatch(b.Context(), batch))
+				putBatch(b, objects[c.n(len(objects))], 1+c.n(4))
 				time.Sleep(c.ms(30))
 				b.disturb(c, clients[c.n(2)])
 				others.Wait()
 				time.Sleep(3 * T) // for the delays, and for what is left
-				n, err := patient.Len(b.Context())
-				require.NoError(b, err)
-				require.Zero(b, n, "seed %d: items are left, and a receiver waits", seed)
+				require.Zero(b, length(b, patient), "seed %d: items are left, and a receiver waits", seed)
 			}
 			stop()
 			waiting.Wait()

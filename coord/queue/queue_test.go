@@ -2,7 +2,6 @@ package queue_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -39,13 +37,7 @@ func TestAConsumerAloneReceivesInOrder(t *testing.T) {
 func TestAWaitingConsumerIsWokenByAPut(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		q := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
-		got := coordtest.Go(func() *queue.Item {
-			item, err := q.Receive(context.Background())
-			if err != nil {
-				t.Error(err)
-			}
-			return item
-		})
+		got := coordtest.Go(func() *queue.Item { return receive(t, q) })
 		other := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		put(t, other, "late")
 		item := zktest.Receive(t, patience, got, "the consumer sleeps on")
@@ -64,9 +56,7 @@ func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "urgent 1", string(seen.Data))
 		for _, want := range []string{"urgent 1", "urgent 2", "ordinary", "idle"} {
-			data, err := q.Take(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, want, string(data))
+			require.Equal(t, want, take(t, q))
 		}
 		require.ErrorIs(t, coordtest.Err(q.Peek(t.Context())), queue.ErrEmpty)
 	})
@@ -74,250 +64,174 @@ func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 
 func TestWhatCannotBeRightIsRefused(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
 		c := b.Open()
-		require.ErrorIs(t, coordtest.Err(queue.New(c, "relative")), coord.ErrInvalid)
-		require.ErrorIs(t, coordtest.Err(queue.New(c, "/q", queue.WithDeadLetters(0))), coord.ErrInvalid)
-		require.ErrorIs(t, coordtest.Err(queue.New(c, "/q", nil)), coord.ErrInvalid)
-		require.ErrorIs(t, coordtest.Err(queue.New(nil, "/q")), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(queue.New(c, "relative")), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(queue.New(c, "/q", queue.WithDeadLetters(0))), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(queue.New(c, "/q", nil)), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(queue.New(nil, "/q")), coord.ErrInvalid)
 		q := b.queue(c)
-		require.ErrorIs(t, q.Put(b.Context(), nil, nil), coord.ErrInvalid)
-		require.ErrorIs(t, q.Put(b.Context(), nil, queue.WithPriority(1000)), coord.ErrInvalid)
-		require.ErrorIs(t, q.Put(b.Context(), nil, queue.WithPriority(-1)), coord.ErrInvalid)
-		require.ErrorIs(t, q.Put(b.Context(), make([]byte, 1<<20)), coord.ErrTooLarge)
-		require.NoError(t, q.PutBatch(b.Context(), nil))
-		put(t, q, "still works")
+		require.ErrorIs(b, q.Put(b.Context(), nil, nil), coord.ErrInvalid)
+		require.ErrorIs(b, q.Put(b.Context(), nil, queue.WithPriority(1000)), coord.ErrInvalid)
+		require.ErrorIs(b, q.Put(b.Context(), nil, queue.WithPriority(-1)), coord.ErrInvalid)
+		require.ErrorIs(b, q.Put(b.Context(), make([]byte, 1<<20)), coord.ErrTooLarge)
+		require.NoError(b, q.PutBatch(b.Context(), nil))
+		put(b, q, "still works")
 	})
 }
 
 func TestReceiveAndTakeEndWithTheirContext(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
 		q := b.queue(b.Open())
 		for name, wait := range map[string]func(context.Context) error{
-			"receive": func(ctx context.Context) error { _, err := q.Receive(ctx); return err },
-			"take":    func(ctx context.Context) error { _, err := q.Take(ctx); return err },
+			"receive": func(ctx context.Context) error { return coordtest.Err(q.Receive(ctx)) },
+			"take":    func(ctx context.Context) error { return coordtest.Err(q.Take(ctx)) },
 		} {
-			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 			begun := time.Now()
-			require.ErrorIs(t, wait(ctx), context.DeadlineExceeded, name)
-			require.Equal(t, time.Second, time.Since(begun), name)
-			cancel()
+			require.ErrorIs(b, wait(b.Within(time.Second)), context.DeadlineExceeded, name)
+			require.Equal(b, time.Second, time.Since(begun), name)
 		}
 		cut := b.Server.Partition(zkembed.Cut{})
-		require.ErrorIs(t, q.Put(b.Within(time.Second), nil), context.DeadlineExceeded)
+		require.ErrorIs(b, q.Put(b.Within(time.Second), nil), context.DeadlineExceeded)
 		cut.Heal()
 	})
 }
 
 func TestANackedItemComesBackInItsPlaceAndIsCounted(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
 		q := b.queue(b.Open())
-		put(t, q, "a", "b")
-		item := receive(t, q)
-		require.NoError(t, item.Nack(b.Context(), 0))
-		require.ErrorIs(t, item.Ack(b.Context()), queue.ErrStale)
+		put(b, q, "a", "b")
+		item := receive(b, q)
+		require.NoError(b, item.Nack(b.Context(), 0))
+		require.ErrorIs(b, item.Ack(b.Context()), queue.ErrStale)
 		<-item.Done()
 		again := b.queue(b.Open())
-		item = receive(t, again)
-		require.Equal(t, "a", string(item.Data))
-		require.Equal(t, 2, item.Deliveries)
-		ack(t, item)
-		require.ErrorIs(t, item.Ack(b.Context()), queue.ErrStale, "once")
-		require.Equal(t, 1, length(t, again))
+		item = receive(b, again)
+		require.Equal(b, "a", string(item.Data))
+		require.Equal(b, 2, item.Deliveries)
+		ack(b, item)
+		require.ErrorIs(b, item.Ack(b.Context()), queue.ErrStale, "once")
+		require.Equal(b, 1, length(b, again))
 	})
 }
 
 func TestAnItemNackedWithADelayComesBackAfterIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
 		q := b.queue(b.Open())
-		put(t, q, "a")
+		put(b, q, "a")
 		begun := time.Now()
-		require.NoError(t, receive(t, q).Nack(b.Context(), 10*time.Second))
-		item := receive(t, b.queue(b.Open()))
-		require.Equal(t, 10*time.Second, time.Since(begun))
-		require.Equal(t, 2, item.Deliveries)
-		ack(t, item)
+		require.NoError(b, receive(b, q).Nack(b.Context(), 10*time.Second))
+		item := receive(b, b.queue(b.Open()))
+		require.Equal(b, 10*time.Second, time.Since(begun))
+		require.Equal(b, 2, item.Deliveries)
+		ack(b, item)
 	})
 }
 
 func TestAnItemOfAConsumerThatDiedComesBack(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
 		dying := b.Open()
 		q, other := b.queue(dying), b.queue(b.Open())
-		put(t, q, "a")
-		item := receive(t, q)
-		got := coordtest.Go(func() *queue.Item { return receive(t, other) })
+		put(b, q, "a")
+		item := receive(b, q)
+		got := coordtest.Go(func() *queue.Item { return receive(b, other) })
 		synctest.Wait()
-		require.Empty(t, got)
-		require.NoError(t, b.Server.ExpireSession(dying.SessionID()))
+		require.Empty(b, got)
+		require.NoError(b, b.Server.ExpireSession(dying.SessionID()))
 		again := <-got
-		require.Equal(t, "a", string(again.Data))
-		require.Equal(t, 2, again.Deliveries)
+		require.Equal(b, "a", string(again.Data))
+		require.Equal(b, 2, again.Deliveries)
 		<-item.Done()
-		require.ErrorIs(t, item.Err(), coord.ErrSessionExpired)
-		require.ErrorIs(t, item.Ack(b.Context()), queue.ErrStale)
-		require.ErrorIs(t, item.Nack(b.Context(), 0), queue.ErrStale)
-		require.ErrorIs(t, item.Nack(b.Context(), time.Second), queue.ErrStale)
-		require.NoError(t, again.Err())
-		require.Equal(t, 1, length(t, other))
-		ack(t, again)
-	})
-}
-
-// The claim was broken, another consumer has the item, and the first does
-// not know.
-func TestAnAckOfAnItemThatAnotherHasRemovesNothing(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		t := b.T
-		c := b.Open()
-		q, other := b.queue(c), b.queue(b.Open())
-		put(t, q, "a")
-		stale := receive(t, q)
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
-		taken, err := c.Children(b.Context(), "/q/taken")
-		require.NoError(t, err)
-		require.Len(t, taken, 1)
-		require.NoError(t, other.Put(b.Context(), []byte("b")))
-		admin := b.Open()
-		require.NoError(t, inspect.Break(b.Context(), admin, "/q/taken/"+taken[0]))
-		item := receive(t, other)
-		require.Equal(t, "a", string(item.Data))
-		require.NoError(t, stale.Err(), "it does not know")
-		require.ErrorIs(t, stale.Ack(b.Context()), queue.ErrStale)
-		late.Remove()
-		time.Sleep(2 * time.Minute)
-		require.NoError(t, item.Err(), "the other's claim was removed")
-		require.Equal(t, 2, length(t, other))
-		ack(t, item)
+		require.ErrorIs(b, item.Err(), coord.ErrSessionExpired)
+		require.ErrorIs(b, item.Ack(b.Context()), queue.ErrStale)
+		require.ErrorIs(b, item.Nack(b.Context(), 0), queue.ErrStale)
+		require.ErrorIs(b, item.Nack(b.Context(), time.Second), queue.ErrStale)
+		require.NoError(b, again.Err())
+		require.Equal(b, 1, length(b, other))
+		ack(b, again)
 	})
 }
 
 func TestLostRepliesNeitherLoseNorDoubleAnything(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			t := b.T
 			q := b.queue(b.Open())
-			put(t, q, "first")
+			put(b, q, "first")
 			strike := func() *zkembed.Fault {
 				return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, fault)
 			}
 			f := strike()
-			put(t, q, "second")
-			require.Equal(t, 1, f.Fired())
-			require.Equal(t, 2, length(t, q))
+			put(b, q, "second")
+			require.Equal(b, 1, f.Fired())
+			require.Equal(b, 2, length(b, q))
 
 			f = strike()
-			item := receive(t, q)
-			require.Equal(t, 1, f.Fired())
-			require.Equal(t, "first", string(item.Data))
+			item := receive(b, q)
+			require.Equal(b, "first", string(item.Data))
+			require.Equal(b, 1, f.Fired())
 
 			f = strike()
-			ack(t, item)
-			require.Equal(t, 1, f.Fired())
-			require.Equal(t, 1, length(t, q))
+			ack(b, item)
+			require.Equal(b, 1, f.Fired())
+			require.Equal(b, 1, length(b, q))
 
 			f = strike()
-			data, err := q.Take(b.Context())
-			require.NoError(t, err)
-			require.Equal(t, 1, f.Fired())
-			require.Equal(t, "second", string(data))
-			require.Zero(t, length(t, q))
-			taken, err := b.Open().Children(b.Context(), "/q/taken")
-			require.NoError(t, err)
-			require.Empty(t, taken)
+			require.Equal(b, "second", take(b, q))
+			require.Equal(b, 1, f.Fired())
+			require.Zero(b, length(b, q))
+			require.Empty(b, children(b, b.Open(), "/q/taken"))
 		})
 	}
 }
 
-func TestAReceiveThatIsCancelledMidWayLeavesNoClaim(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		t := b.T
-		c := b.Open()
-		q := b.queue(c)
-		put(t, q, "a")
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(time.Second))
-		require.ErrorIs(t, coordtest.Err(q.Receive(b.Within(500*time.Millisecond))), context.DeadlineExceeded)
-		require.Equal(t, 1, slow.Fired())
-		time.Sleep(2 * time.Second)
-		item := receive(t, b.queue(b.Open()))
-		require.Equal(t, "a", string(item.Data))
-		ack(t, item)
-	})
-}
-
-func TestAnItemDeliveredTooOftenIsMovedToTheDeadLetters(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		t := b.T
-		c := b.Open()
-		q := b.queue(c, queue.WithDeadLetters(2))
-		require.NoError(t, q.Put(b.Context(), []byte("poison"), queue.WithPriority(7)))
-		put(t, q, "good")
-		for range 2 {
-			item := receive(t, q)
-			require.Equal(t, "poison", string(item.Data))
-			require.NoError(t, item.Nack(b.Context(), 0))
-			q = b.queue(c, queue.WithDeadLetters(2))
-		}
-		item := receive(t, q)
-		require.Equal(t, "good", string(item.Data))
-		ack(t, item)
-		require.Zero(t, length(t, q))
-		dead := newQueue(t, c, "/q/dead")
-		item = receive(t, dead)
-		require.Equal(t, "poison", string(item.Data))
-		require.Equal(t, 7, item.Priority)
-		ack(t, item)
-	})
+func TestAReceiveThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
+	for _, n := range []int{1, 6} {
+		inBubble(t, func(b bubble) {
+			c, q := b.consumer()
+			putBatch(b, b.queue(b.Open()), 6)
+			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
+			require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Within(time.Second/2), n)), context.DeadlineExceeded)
+			require.Equal(b, 1, slow.Fired())
+			time.Sleep(10 * time.Second)
+			require.Empty(b, children(b, c, "/q/taken"))
+			serve(b, b.queue(b.Open()), "0")
+		})
+	}
 }
 
 func TestEntriesOfUnknownShapeAreIgnored(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
-		c := b.Open()
-		q := b.queue(c)
-		put(t, q, "a")
+		c, q := b.consumer()
+		put(b, q, "a")
 		for _, name := range []string{"garbage", "entry-", "entry-1-2", "entry-100-00000000xx"} {
-			require.NoError(t, c.Create(b.Context(), "/q/entries/"+name, nil))
+			require.NoError(b, c.Create(b.Context(), "/q/entries/"+name, nil))
 		}
-		item := receive(t, q)
-		require.Equal(t, "a", string(item.Data))
-		ack(t, item)
-		require.ErrorIs(t, coordtest.Err(q.Receive(b.Within(time.Second))), context.DeadlineExceeded)
+		serve(b, q, "a")
+		require.ErrorIs(b, coordtest.Err(q.Receive(b.Within(time.Second))), context.DeadlineExceeded)
 	})
 }
 
 func TestCloseGivesItemsBackAndLeavesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
-		c := b.Open()
-		q := b.queue(c)
-		put(t, q, "a", "b", "c")
-		held, parked := receive(t, q), receive(t, q)
-		require.NoError(t, parked.Nack(b.Context(), time.Hour))
-		require.NoError(t, q.Close(b.Context()))
-		for _, node := range b.Server.Nodes() {
-			require.NotEqual(t, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
-		}
-		require.ErrorIs(t, held.Ack(b.Context()), queue.ErrStale)
-		require.ErrorIs(t, q.Put(b.Context(), nil), queue.ErrClosed)
-		require.ErrorIs(t, coordtest.Err(q.Receive(b.Context())), queue.ErrClosed)
-		require.ErrorIs(t, coordtest.Err(q.Take(b.Context())), queue.ErrClosed)
-		require.NoError(t, q.Close(b.Context()))
-		require.Equal(t, 3, length(t, q))
+		c, q := b.consumer()
+		put(b, q, "a", "b", "c")
+		held, parked := receive(b, q), receive(b, q)
+		require.NoError(b, parked.Nack(b.Context(), time.Hour))
+		require.NoError(b, q.Close(b.Context()))
+		b.nothingOf(c)
+		require.ErrorIs(b, held.Ack(b.Context()), queue.ErrStale)
+		require.ErrorIs(b, q.Put(b.Context(), nil), queue.ErrClosed)
+		require.ErrorIs(b, coordtest.Err(q.Receive(b.Context())), queue.ErrClosed)
+		require.ErrorIs(b, coordtest.Err(q.Take(b.Context())), queue.ErrClosed)
+		require.NoError(b, q.Close(b.Context()))
+		require.Equal(b, 3, length(b, q))
 	})
 }
 
 func TestRequestsPerItem(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		t := b.T
-		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
-		q := b.queue(c)
-		put(t, q, "first")
-		ack(t, receive(t, q))
+		c, q := b.quiet()
+		put(b, q, "first")
+		ack(b, receive(b, q))
 		count := func(f func()) zkembed.Counts {
 			before := b.Server.SessionCounts(c.SessionID())
 			f()
@@ -328,27 +242,27 @@ func TestRequestsPerItem(t *testing.T) {
 		const n = 320
 		counts := count(func() {
 			for range n {
-				put(t, q, "x")
+				put(b, q, "x")
 			}
 		})
-		require.Equal(t, zkembed.Counts{zkembed.OpMulti: n}, counts)
+		require.Equal(b, zkembed.Counts{zkembed.OpMulti: n}, counts)
 		counts = count(func() {
 			for range n {
-				ack(t, receive(t, q))
+				ack(b, receive(b, q))
 			}
 		})
 		// Read, claim and ack, and a list for every eight items, after four in
 		// quick succession.
-		require.LessOrEqual(t, counts.Total(), 3*n+n/8+9)
+		require.LessOrEqual(b, counts.Total(), 3*n+n/8+9)
 		for range n {
-			put(t, q, "x")
+			put(b, q, "x")
 		}
 		counts = count(func() {
 			for range n {
-				require.NoError(t, coordtest.Err(q.Take(b.Context())))
+				take(b, q)
 			}
 		})
-		require.LessOrEqual(t, counts.Total(), 2*n+n/8+9)
+		require.LessOrEqual(b, counts.Total(), 2*n+n/8+9)
 	})
 }
 
@@ -356,7 +270,7 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 
 const patience = 30 * time.Second
 
-func newQueue(t *testing.T, c *coord.Client, path string, opts ...queue.Option) *queue.Queue {
+func newQueue(t testing.TB, c *coord.Client, path string, opts ...queue.Option) *queue.Queue {
 	t.Helper()
 	q, err := queue.New(c, path, opts...)
 	require.NoError(t, err)
@@ -364,14 +278,14 @@ func newQueue(t *testing.T, c *coord.Client, path string, opts ...queue.Option) 
 	return q
 }
 
-func put(t *testing.T, q *queue.Queue, items ...string) {
+func put(t testing.TB, q *queue.Queue, items ...string) {
 	t.Helper()
 	for _, item := range items {
 		require.NoError(t, q.Put(t.Context(), []byte(item)))
 	}
 }
 
-func receive(t *testing.T, q *queue.Queue) *queue.Item {
+func receive(t testing.TB, q *queue.Queue) *queue.Item {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -380,12 +294,46 @@ func receive(t *testing.T, q *queue.Queue) *queue.Item {
 	return item
 }
 
-func ack(t *testing.T, item *queue.Item) {
+func ack(t testing.TB, item *queue.Item) {
 	t.Helper()
 	require.NoError(t, item.Ack(context.Background()))
 }
 
-func length(t *testing.T, q *queue.Queue) int {
+// take is what Take returns next.
+func take(t testing.TB, q *queue.Queue) string {
+	t.Helper()
+	data, err := q.Take(t.Context())
+	require.NoError(t, err)
+	return string(data)
+}
+
+// serve receives and acknowledges items, which come in this order.
+func serve(t testing.TB, q *queue.Queue, want ...string) {
+	t.Helper()
+	for _, data := range want {
+		item := receive(t, q)
+		require.Equal(t, data, string(item.Data))
+		ack(t, item)
+	}
+}
+
+// children are the names of a node's children.
+func children(t testing.TB, c *coord.Client, path string) []string {
+	t.Helper()
+	names, err := c.Children(t.Context(), path)
+	require.NoError(t, err)
+	return names
+}
+
+// only is the path of a node's only child.
+func only(t testing.TB, c *coord.Client, path string) string {
+	t.Helper()
+	names := children(t, c, path)
+	require.Len(t, names, 1)
+	return path + "/" + names[0]
+}
+
+func length(t testing.TB, q *queue.Queue) int {
 	t.Helper()
 	n, err := q.Len(t.Context())
 	require.NoError(t, err)
@@ -393,7 +341,22 @@ func length(t *testing.T, q *queue.Queue) int {
 }
 
 func (b bubble) queue(c *coord.Client, opts ...queue.Option) *queue.Queue {
-	return newQueue(b.T, c, "/q", opts...)
+	return newQueue(b, c, "/q", opts...)
+}
+
+// consumer is a queue object with a client of its own.
+func (b bubble) consumer(opts ...queue.Option) (*coord.Client, *queue.Queue) {
+	b.Helper()
+	c := b.Open()
+	return c, b.queue(c, opts...)
+}
+
+// quiet is a consumer whose requests can be counted: its client's probes do not
+// count as long as less than an eighth of the session time-out passes.
+func (b bubble) quiet(opts ...queue.Option) (*coord.Client, *queue.Queue) {
+	b.Helper()
+	c := b.Open(coord.WithSessionTimeout(40 * time.Second))
+	return c, b.queue(c, opts...)
 }
 
 // receive hands the next item over, or nothing when the test ends.
@@ -409,9 +372,21 @@ const T = coordtest.T
 // there.
 type bubble struct{ coordtest.Bubble }
 
-func inBubble(t *testing.T, f func(b bubble)) {
+func inBubble(t *testing.T, f func(b bubble), opts ...zkembed.Option) {
 	t.Helper()
-	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) }, opts...)
 }
 
-func isUnconfirmed(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }
+// claim is the node of the only claim.
+func (b bubble) claim(c *coord.Client) string {
+	b.Helper()
+	return only(b, c, "/q/taken")
+}
+
+// nothingOf requires that no node of a client's session is left.
+func (b bubble) nothingOf(c *coord.Client) {
+	b.Helper()
+	for _, node := range b.Server.Nodes() {
+		require.NotEqual(b, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
+	}
+}

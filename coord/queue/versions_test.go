@@ -19,58 +19,24 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Two claims of one item by this library are nodes of the same path and
-// version: the version of the entry distinguishes the claims.
-func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
-	for name, nack := range map[string]func(context.Context, *queue.Item) error{
-		"at once":      func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, 0) },
-		"with a delay": func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, time.Second) },
-	} {
-		inBubble(t, func(b bubble) {
-			c, admin := b.Open(), b.Open()
-			q, other := b.queue(c), b.queue(b.Open())
-			put(b.T, q, "a")
-			stale := receive(b.T, q)
-			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
-			require.NoError(b, inspect.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
-			item := receive(b.T, other)
-			require.NoError(b, stale.Err(), "it does not know")
-			require.ErrorIs(b, nack(b.Context(), stale), queue.ErrStale, name)
-			time.Sleep(T)
-			require.NoError(b, item.Err(), "%s: the other's claim was removed", name)
-			ack(b.T, item)
-		})
-	}
-}
-
-// between has one consumer receive the only item and give it back after another
-// has read it and before it claims or removes it.
-func (b bubble) between(slow *coord.Client, quick *queue.Queue) {
-	late := b.Server.Inject(zkembed.Match{
-		Session: slow.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1,
-	}, zkembed.Delay(time.Second))
-	go func() {
-		<-late.Struck()
-		item, err := quick.Receive(b.Context())
-		if err == nil {
-			err = item.Nack(b.Context(), 0)
-		}
-		if err != nil {
-			b.Error(err)
-		}
-	}()
+// next matches the next transaction of a client on a path of this prefix.
+func next(c *coord.Client, prefix string) zkembed.Match {
+	return zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: prefix, Times: 1}
 }
 
 func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		q, quick := b.queue(c), b.queue(b.Open())
-		put(b.T, quick, "a")
-		b.between(c, quick)
-		item := receive(b.T, q)
+		put(b, quick, "a")
+		late := b.Server.Inject(next(c, "/q/taken/"), zkembed.Delay(time.Second))
+		got := coordtest.Go(func() *queue.Item { return receive(b, q) })
+		<-late.Struck()
+		require.NoError(b, receive(b, quick).Nack(b.Context(), 0))
+		item := b.next(got)
 		require.Equal(b, 2, item.Deliveries)
-		ack(b.T, item)
-		require.Zero(b, length(b.T, quick))
+		ack(b, item)
+		require.Zero(b, length(b, quick))
 	})
 }
 
@@ -78,22 +44,14 @@ func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, victim := b.Open(), b.Open()
 		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(victim, queue.WithDeadLetters(1))
-		put(b.T, quick, "poison")
-		late := b.Server.Inject(zkembed.Match{
-			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1,
-		}, zkembed.Delay(time.Second))
-		go func() {
-			<-late.Struck()
-			if err := coordtest.Err(quick.Receive(b.Context())); err != nil {
-				b.Error(err)
-			}
-			_ = b.Server.ExpireSession(victim.SessionID()) // it dies of the item
-		}()
-		require.ErrorIs(b, coordtest.Err(q.Take(b.Within(T))), context.DeadlineExceeded)
-		dead := newQueue(b.T, c, "/q/dead")
-		data, err := dead.Take(b.Context())
-		require.NoError(b, err)
-		require.Equal(b, "poison", string(data))
+		put(b, quick, "poison")
+		late := b.Server.Inject(next(c, "/q/taken/"), zkembed.Delay(time.Second))
+		taken := coordtest.Go(func() error { return coordtest.Err(q.Take(b.Within(T))) })
+		<-late.Struck()
+		receive(b, quick)
+		require.NoError(b, b.Server.ExpireSession(victim.SessionID())) // it dies of the item
+		require.ErrorIs(b, <-taken, context.DeadlineExceeded)
+		require.Equal(b, "poison", take(b, newQueue(b, c, "/q/dead")))
 	})
 }
 
@@ -105,7 +63,7 @@ func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 		q, producer := b.queue(c), b.queue(b.Open())
 		require.ErrorIs(b, coordtest.Err(q.TryTake(b.Context())), queue.ErrEmpty)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Second))
-		put(b.T, producer, "a")
+		put(b, producer, "a")
 		data, err := q.TryTake(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, "a", string(data))
@@ -126,23 +84,18 @@ func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				c := b.Open()
-				q := b.queue(c)
-				put(b.T, q, "first")
-				ack(b.T, receive(b.T, q)) // the directories
+				_, q := b.consumer()
+				put(b, q, "first")
+				ack(b, receive(b, q)) // the directories
 				for range 5 {
 					b.restricted(perms)
 				}
 				_, err := q.TryReceive(b.Context())
 				require.ErrorIs(b, err, queue.ErrEmpty)
 				require.ErrorIs(b, err, coord.ErrNoAuth)
-				put(b.T, q, "a", "b")
-				for _, want := range []string{"a", "b"} {
-					item := receive(b.T, q)
-					require.Equal(b, want, string(item.Data))
-					ack(b.T, item)
-				}
-				require.Equal(b, 5, length(b.T, q))
+				put(b, q, "a", "b")
+				serve(b, q, "a", "b")
+				require.Equal(b, 5, length(b, q))
 			})
 		})
 	}
@@ -151,28 +104,22 @@ func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
 // An item that the ACL denies costs little, and is tried again.
 func TestAnItemThatMayNotBeHadIsTriedAgainLater(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
-		put(b.T, q, "first")
-		ack(b.T, receive(b.T, q))
-		put(b.T, q, "a")
+		c, q := b.consumer()
+		put(b, q, "first")
+		ack(b, receive(b, q))
+		put(b, q, "a")
 		refused := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/q/entries/",
 		}, zkembed.ReplyError(zkembed.CodeNoAuth))
-		received := coordtest.Go(func() *queue.Item {
-			item, err := q.Receive(b.Context())
-			if err != nil {
-				b.Error(err)
-			}
-			return item
-		})
+		received := make(chan *queue.Item, 1)
+		go b.receive(q, received)
 		time.Sleep(time.Minute)
 		require.Empty(b, received)
 		require.LessOrEqual(b, refused.Fired(), 7)
 		refused.Remove()
 		time.Sleep(time.Minute)
 		require.Len(b, received, 1)
-		ack(b.T, <-received)
+		ack(b, <-received)
 	})
 }
 
@@ -183,21 +130,13 @@ func TestAConsumerAloneReceivesInOrderAlsoJustAfterItsSessionWasLost(t *testing.
 		c, former := b.Open(), b.Open()
 		q, p := b.queue(c), b.queue(former)
 		require.ErrorIs(b, coordtest.Err(q.Receive(b.Within(time.Second))), context.DeadlineExceeded) // has waited, and so has a node
-		own := "/q/consumers/" + onlyName(b.T, c, "/q/consumers")
-		put(b.T, p, "claimed in the former session", "a", "b", "c", "d", "e", "f", "g", "h")
-		entries, err := c.Children(b.Context(), "/q/entries")
-		require.NoError(b, err)
-		_, err = former.Txn(b.Context(),
+		own := only(b, c, "/q/consumers")
+		put(b, p, "claimed in the former session", "a", "b", "c", "d", "e", "f", "g", "h")
+		_, err := former.Txn(b.Context(),
 			coord.EphemeralOp(own+"-former", nil),
-			coord.EphemeralOp("/q/taken/"+slices.Min(entries), nil))
+			coord.EphemeralOp("/q/taken/"+slices.Min(children(b, c, "/q/entries")), nil))
 		require.NoError(b, err)
-		got := ""
-		for range 8 {
-			item := receive(b.T, q)
-			got += string(item.Data)
-			ack(b.T, item)
-		}
-		require.Equal(b, "abcdefgh", got)
+		serve(b, q, "a", "b", "c", "d", "e", "f", "g", "h")
 		b.Close(c, former)
 	})
 }
@@ -208,34 +147,29 @@ func TestANackThatIsStaleIsNotUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		q := b.queue(c)
-		put(b.T, q, "a")
-		item := receive(b.T, q)
-		lost := b.Server.Inject(zkembed.Match{
-			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/entries/", Times: 1,
-		}, zkembed.Drop())
-		done := make(chan error, 1)
-		go func(item *queue.Item) { done <- item.Nack(b.Context(), 0) }(item)
+		put(b, q, "a")
+		item := receive(b, q)
+		lost := b.Server.Inject(next(c, "/q/entries/"), zkembed.Drop())
+		done := coordtest.Go(func() error { return item.Nack(b.Context(), 0) })
 		<-lost.Struck()
-		hung := b.Server.Inject(zkembed.Match{
-			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/entries/", Times: 1,
-		}, zkembed.Delay(time.Second))
+		hung := b.Server.Inject(next(c, "/q/entries/"), zkembed.Delay(time.Second))
 		<-hung.Struck()
-		require.NoError(b, inspect.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
-		item = receive(b.T, b.queue(admin))
+		require.NoError(b, inspect.Break(b.Context(), admin, b.claim(admin)))
+		again := receive(b, b.queue(admin))
 		err := <-done
 		require.ErrorIs(b, err, queue.ErrStale)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-		ack(b.T, item)
+		ack(b, again)
 	})
 }
 
-// letter is the only dead letter.
-func letter(b bubble, q *queue.Queue) queue.DeadLetter {
+// letters are the n dead letters.
+func letters(b bubble, q *queue.Queue, n int) []queue.DeadLetter {
 	b.Helper()
-	letters, err := q.DeadLetters(b.Context())
+	all, err := q.DeadLetters(b.Context())
 	require.NoError(b, err)
-	require.Len(b, letters, 1)
-	return letters[0]
+	require.Len(b, all, n)
+	return all
 }
 
 func TestADeadLetterTellsItsStory(t *testing.T) {
@@ -270,11 +204,11 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 				require.NoError(b, q.Put(b.Context(), []byte("poison"), queue.WithPriority(7)))
 				first, err := q.Peek(b.Context())
 				require.NoError(b, err)
-				require.NoError(b, receive(b.T, q).Nack(b.Context(), 0))
+				require.NoError(b, receive(b, q).Nack(b.Context(), 0))
 				time.Sleep(time.Minute)
 				died := time.Now()
-				by, reason := end(b, admin, receive(b.T, q))
-				got := letter(b, admin)
+				by, reason := end(b, admin, receive(b, q))
+				got := letters(b, admin, 1)[0]
 				require.WithinDuration(b, died, got.Died, time.Second)
 				want := queue.DeadLetter{
 					Name: got.Name, Data: []byte("poison"), Priority: 7, Died: got.Died,
@@ -284,11 +218,8 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 					want.By = c.Identity()
 				}
 				require.Equal(b, want, got)
-				require.Zero(b, length(b.T, q))
-				dead := newQueue(b.T, other, "/q/dead")
-				item := receive(b.T, dead)
-				require.Equal(b, "poison", string(item.Data), "it is an item like any other")
-				ack(b.T, item)
+				require.Zero(b, length(b, q))
+				serve(b, newQueue(b, other, "/q/dead"), "poison") // an item like any other
 			})
 		})
 	}
@@ -296,29 +227,25 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 
 func TestALetterOfAnotherProgramHasNoStory(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
-		letters, err := q.DeadLetters(b.Context())
-		require.NoError(b, err)
-		require.Empty(b, letters)
-		put(b.T, newQueue(b.T, c, "/q/dead"), "by hand")
-		got := letter(b, q)
+		c, q := b.consumer()
+		letters(b, q, 0)
+		put(b, newQueue(b, c, "/q/dead"), "by hand")
+		got := letters(b, q, 1)[0]
 		require.Equal(b, queue.DeadLetter{Name: got.Name, Data: []byte("by hand"), Priority: 100, Died: got.Died}, got)
-		put(b.T, q, "a")
-		require.NoError(b, receive(b.T, q).Bury(b.Context(), "bad"))
-		letters, err = q.DeadLetters(b.Context())
-		require.NoError(b, err)
-		require.Equal(b, []string{"", "bad"}, []string{letters[0].Reason, letters[1].Reason})
+		put(b, q, "a")
+		require.NoError(b, receive(b, q).Bury(b.Context(), "bad"))
+		all := letters(b, q, 2)
+		require.Equal(b, []string{"", "bad"}, []string{all[0].Reason, all[1].Reason})
 	})
 }
 
 func TestAnItemThatAConsumerHasIsNeitherBuriedNorDropped(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, admin := b.queue(b.Open()), b.queue(b.Open())
-		put(b.T, q, "a")
+		put(b, q, "a")
 		first, err := admin.Peek(b.Context())
 		require.NoError(b, err)
-		item := receive(b.T, q)
+		item := receive(b, q)
 		require.ErrorIs(b, admin.Bury(b.Context(), first.Name, ""), coord.ErrBusy)
 		require.ErrorIs(b, admin.Drop(b.Context(), first.Name), coord.ErrBusy)
 		require.NoError(b, item.Nack(b.Context(), 0))
@@ -328,9 +255,7 @@ func TestAnItemThatAConsumerHasIsNeitherBuriedNorDropped(t *testing.T) {
 		require.ErrorIs(b, admin.Drop(b.Context(), "../taken"), coord.ErrInvalid)
 		require.ErrorIs(b, admin.Bury(b.Context(), first.Name, strings.Repeat("x", queue.MaxReason+1)), coord.ErrInvalid)
 		require.ErrorIs(b, item.Bury(b.Context(), strings.Repeat("x", queue.MaxReason+1)), coord.ErrInvalid)
-		letters, err := q.DeadLetters(b.Context())
-		require.NoError(b, err)
-		require.Empty(b, letters)
+		letters(b, q, 0)
 	})
 }
 
@@ -340,25 +265,24 @@ func TestAnItemThatIsDeliveredMeanwhileIsDroppedAllTheSame(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, c := b.queue(b.Open()), b.Open()
 		admin := b.queue(c)
-		put(b.T, q, "a")
+		put(b, q, "a")
 		first, err := admin.Peek(b.Context())
 		require.NoError(b, err)
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Delay(time.Second))
 		dropped := coordtest.Go(func() error { return admin.Drop(b.Context(), first.Name) })
 		<-late.Struck()
-		require.NoError(b, receive(b.T, q).Nack(b.Context(), 0))
+		require.NoError(b, receive(b, q).Nack(b.Context(), 0))
 		require.NoError(b, <-dropped)
-		require.Zero(b, length(b.T, q))
+		require.Zero(b, length(b, q))
 	})
 }
 
 func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			c := b.Open()
-			q := b.queue(c, queue.WithDeadLetters(1))
+			_, q := b.consumer(queue.WithDeadLetters(1))
 			for i := range 3 {
-				put(b.T, q, fmt.Sprint(i))
+				put(b, q, fmt.Sprint(i))
 				first, err := q.Peek(b.Context())
 				require.NoError(b, err)
 				lose := func() *zkembed.Fault {
@@ -370,20 +294,17 @@ func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 					lost = lose()
 					require.NoError(b, q.Bury(b.Context(), first.Name, "bad"))
 				case 1:
-					item := receive(b.T, q)
+					item := receive(b, q)
 					lost = lose()
 					require.NoError(b, item.Nack(b.Context(), 0))
 				case 2:
-					require.NoError(b, b.Server.ExpireSession(receive(b.T, q).Hold().Session()))
+					require.NoError(b, b.Server.ExpireSession(receive(b, q).Hold().Session()))
 					lost = lose()
 					require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
 				}
 				require.Equal(b, 1, lost.Fired())
 			}
-			letters, err := q.DeadLetters(b.Context())
-			require.NoError(b, err)
-			require.Len(b, letters, 3)
-			for i, l := range letters {
+			for i, l := range letters(b, q, 3) {
 				require.Equal(b, fmt.Sprint(i), string(l.Data))
 				require.NotEmpty(b, l.Reason)
 			}
@@ -394,21 +315,18 @@ func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 func TestTheStoryOfALetterThatIsGoneIsDeletedAndNoOther(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		q, dead := b.queue(c), newQueue(b.T, c, "/q/dead")
+		q, dead := b.queue(c), newQueue(b, c, "/q/dead")
 		bury := func(item string) {
-			put(b.T, q, item)
-			require.NoError(b, receive(b.T, q).Bury(b.Context(), item))
+			put(b, q, item)
+			require.NoError(b, receive(b, q).Bury(b.Context(), item))
 		}
 		bury("a")
 		bury("b")
-		require.NoError(b, coordtest.Err(dead.Take(b.Context())))
+		take(b, dead)
 		bury("c")
-		records, err := c.Children(b.Context(), "/q/dead/records")
-		require.NoError(b, err)
-		require.Len(b, records, 2)
-		letters, err := q.DeadLetters(b.Context())
-		require.NoError(b, err)
-		require.Equal(b, []string{"b", "c"}, []string{letters[0].Reason, letters[1].Reason})
+		require.Len(b, children(b, c, "/q/dead/records"), 2)
+		left := letters(b, q, 2)
+		require.Equal(b, []string{"b", "c"}, []string{left[0].Reason, left[1].Reason})
 	})
 }
 
@@ -417,11 +335,11 @@ func TestAnItemForWhoseReasonThereIsNoRoomStays(t *testing.T) {
 		c := b.Open(coord.WithMaxPacket(4 << 10))
 		q := b.queue(c, queue.WithDeadLetters(1))
 		require.NoError(b, q.Put(b.Context(), bytes.Repeat([]byte("x"), 3<<10)))
-		item := receive(b.T, q)
+		item := receive(b, q)
 		require.ErrorIs(b, item.Bury(b.Context(), strings.Repeat("y", queue.MaxReason)), coord.ErrTooLarge)
 		require.NoError(b, item.Err())
 		require.NoError(b, item.Bury(b.Context(), "large"))
-		require.Equal(b, "large", letter(b, q).Reason)
+		require.Equal(b, "large", letters(b, q, 1)[0].Reason)
 	})
 }
 
@@ -430,27 +348,22 @@ func TestDeadLettersAreListedInOrder(t *testing.T) {
 		q := b.queue(b.Open())
 		for _, priority := range []int{5, 1, 3} {
 			require.NoError(b, q.Put(b.Context(), fmt.Append(nil, priority), queue.WithPriority(priority)))
-			require.NoError(b, receive(b.T, q).Bury(b.Context(), ""))
+			require.NoError(b, receive(b, q).Bury(b.Context(), ""))
 		}
-		letters, err := q.DeadLetters(b.Context())
-		require.NoError(b, err)
-		require.True(b, slices.IsSortedFunc(letters, func(x, y queue.DeadLetter) int { return x.Priority - y.Priority }))
+		require.True(b, slices.IsSortedFunc(letters(b, q, 3), func(x, y queue.DeadLetter) int { return x.Priority - y.Priority }))
 	})
 }
 
 // Each listing costs as much as the queue is long.
 func TestPeekListsOnceHoweverManyItemsGoMeanwhile(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q := b.queue(c)
-		for range 10 {
-			require.NoError(b, q.Put(b.Context(), []byte("item")))
-		}
+		c, q := b.consumer()
+		putBatch(b, q, 10)
 		before := b.Server.SessionCounts(c.SessionID())
 		gone := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 5}, zkembed.ReplyError(zkembed.CodeNoNode))
 		item, err := q.Peek(b.Context())
 		require.NoError(b, err)
-		require.Equal(b, "item", string(item.Data))
+		require.Equal(b, "5", string(item.Data))
 		require.Equal(b, 5, gone.Fired())
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
 		require.Equal(b, 2, counts[zkembed.OpGetChildren]+counts[zkembed.OpGetChildren2], "the items, and the claims")
@@ -463,13 +376,9 @@ func TestALookShowsTheItemsAndWhoHasThem(t *testing.T) {
 		q, another := b.queue(c), b.queue(other)
 		_, _, err := q.Items(b.Context())
 		require.ErrorIs(b, err, coord.ErrNoNode)
-		for _, data := range []string{"a", "b", "c"} {
-			require.NoError(b, q.Put(b.Context(), []byte(data)))
-		}
-		held, err := q.Receive(b.Context())
-		require.NoError(b, err)
-		_, err = another.Receive(b.Context())
-		require.NoError(b, err)
+		put(b, q, "a", "b", "c")
+		held := receive(b, q)
+		receive(b, another)
 		all, taken, err := q.Items(b.Context())
 		require.NoError(b, err)
 		require.Len(b, all, 3)

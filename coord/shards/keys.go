@@ -110,12 +110,6 @@ func ranges(n int) []string {
 	return keys
 }
 
-func placeOfRange(key string, n int) (int, bool) {
-	digits, found := strings.CutPrefix(key, rangePrefix)
-	at, err := strconv.ParseUint(digits, 10, 31)
-	return int(at), found && err == nil && int(at) < n && len(digits) == len(strconv.Itoa(n-1))
-}
-
 // RangeOf returns the key to which an item belongs, such as a customer's id,
 // where the keys are n [Ranges]: the range of the first 64 bits of its SHA-256
 // hash. It panics if n is not positive.

@@ -14,10 +14,8 @@ import (
 )
 
 func TestOwnersAreFound(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		d := newBoard(b)
-		seeker, err := shards.New(b.Open(), "/shards")
-		require.NoError(b, err)
+	inBubble(t, func(b bubble) {
+		seeker := b.shards(b.Open())
 		router := seeker.Router()
 		for _, err := range []error{
 			coordtest.Err(seeker.Owner(b.Context(), "key 0001")), coordtest.Err(router.Owner(b.Context(), "key 0001")),
@@ -25,16 +23,12 @@ func TestOwnersAreFound(t *testing.T) {
 			require.ErrorIs(b, err, shards.ErrNoOwner)
 			require.ErrorContains(b, err, "no plan")
 		}
-		one := d.start(b, "one", keys(10), shards.Data([]byte("host1:80")), shards.Zone("a"))
-		d.settled(b, 10, 1)
+		one := b.alone(10, shards.Data([]byte("host1:80")), shards.Zone("a"))
 		require.ErrorIs(b, coordtest.Err(seeker.Owner(b.Context(), "none")), shards.ErrNoOwner)
-		o, err := seeker.Owner(b.Context(), "key 0001")
-		require.NoError(b, err)
-		require.Equal(b, d.tokens()["key 0001"], o.Token)
+		o := b.owner(seeker, "key 0001")
+		require.Equal(b, b.tokens()["key 0001"], o.Token)
 		require.Equal(b, "one host1:80 a", fmt.Sprintf("%s %s %s", o.Member.ID, o.Member.Data, o.Member.Zone))
-		routed, err := router.Owner(b.Context(), "key 0001")
-		require.NoError(b, err)
-		require.Equal(b, o, routed)
+		require.Equal(b, o, b.owner(router, "key 0001"))
 		one.finish(b)
 		require.ErrorIs(b, coordtest.Err(seeker.Owner(b.Context(), "key 0001")), shards.ErrNoOwner)
 	})
@@ -43,19 +37,16 @@ func TestOwnersAreFound(t *testing.T) {
 // A router answers from memory, and what it answers belongs together, also when
 // it is late.
 func TestARouterIsLateAndNeverWrongAboutTheToken(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		d, c := newBoard(b), b.Open()
-		one := d.start(b, "one", keys(10))
-		d.settled(b, 10, 1)
-		seeker, err := shards.New(c, "/shards")
-		require.NoError(b, err)
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		b.alone(10)
+		seeker := b.shards(c)
 		router := seeker.Router()
 		held := map[int64]string{} // who had a key by which token
 		look := func(fresh bool) {
-			for key, token := range d.tokens() {
-				held[token] = d.ownerOf(key)
-				o, err := router.Owner(b.Context(), key)
-				require.NoError(b, err)
+			for key, token := range b.tokens() {
+				held[token] = b.ownerOf(key)
+				o := b.owner(router, key)
 				require.Equal(b, held[o.Token], o.Member.ID)
 				if fresh {
 					require.Equal(b, token, o.Token)
@@ -66,31 +57,25 @@ func TestARouterIsLateAndNeverWrongAboutTheToken(t *testing.T) {
 		before := b.Server.SessionCounts(c.SessionID())
 		look(true)
 		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
-		two := d.start(b, "two", keys(10))
-		d.settled(b, 10, 2)
+		b.start("two", keys(10))
+		b.settled(10, 2)
 		look(true)
 		// The same member has the same keys again, by other tokens.
-		o, err := seeker.Owner(b.Context(), "key 0000")
-		require.NoError(b, err)
-		require.NoError(b, c.Delete(b.Context(), o.Node, -1))
+		require.NoError(b, c.Delete(b.Context(), b.owner(seeker, "key 0000").Node, -1))
 		time.Sleep(time.Second)
 		look(false)
-		for key := range d.tokens() {
+		for key := range b.tokens() {
 			router.Forget(key)
 		}
 		look(true)
-		one.finish(b)
-		two.finish(b)
 	})
 }
 
 func TestStatusShowsWhatIsDesiredAndWhatIsSo(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		d := newBoard(b)
-		d.drain = time.Minute
-		one := d.start(b, "one", keys(4), shards.DrainTimeout(time.Hour))
-		d.settled(b, 4, 1)
-		two := d.start(b, "two", keys(4))
+	inBubble(t, func(b bubble) {
+		b.drain = time.Minute
+		one := b.alone(4, shards.DrainTimeout(time.Hour))
+		b.start("two", keys(4))
 		time.Sleep(time.Second)
 		plan, all, err := one.Status(b.Context())
 		require.NoError(b, err)
@@ -100,80 +85,62 @@ func TestStatusShowsWhatIsDesiredAndWhatIsSo(t *testing.T) {
 			require.Equal(b, "one", s.Owner.Member.ID)
 			require.Equal(b, s.Moving, s.Desired.ID == "two")
 			require.Equal(b, s.Moving, s.Owner.Asked)
-			require.Equal(b, d.tokens()[s.Key], s.Owner.Token)
+			require.Equal(b, b.tokens()[s.Key], s.Owner.Token)
 			if s.Moving {
 				moving++
 			}
 		}
 		require.Equal(b, 2, moving)
-		d.settled(b, 4, 2)
+		b.settled(4, 2)
 		// What would be.
-		now, next, err := one.Plan(b.Context())
-		require.NoError(b, err)
+		now, next := b.plans(one.Shards)
 		require.Equal(b, now, next)
-		_, next, err = one.Plan(b.Context(), "two")
-		require.NoError(b, err)
+		_, next = b.plans(one.Shards, "two")
 		require.Equal(b, []int{0, 0, 0, 0}, next.Owners)
-		other, err := shards.New(b.Open(), "/shards", shards.Ranges(6))
-		require.NoError(b, err)
-		_, next, err = other.Plan(b.Context())
-		require.NoError(b, err)
+		_, next = b.plans(b.shards(b.Open(), shards.Ranges(6)))
 		require.Equal(b, []int{0, 1, 0, 1, 0, 1}, next.Owners)
-		after, _, err := one.Plan(b.Context())
-		require.NoError(b, err)
+		after, _ := b.plans(one.Shards)
 		require.Equal(b, now, after, "nothing was carried out")
-		one.finish(b)
-		two.finish(b)
 	})
 }
 
 // A key's lock is one of package lock's.
 func TestALockKeepsAKeyFromItsMembers(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		d, c := newBoard(b), b.Open()
-		s, err := shards.New(c, "/shards")
-		require.NoError(b, err)
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		s := b.shards(c)
 		m, err := lock.New(c, s.Line("key 0001").Dir)
 		require.NoError(b, err)
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
-		one := d.start(b, "one", keys(2))
+		h := coordtest.Acquire(b, m)
+		b.start("one", keys(2))
 		<-h.Revoked()
 		time.Sleep(time.Minute)
-		_, all := d.loads()
+		_, all := b.loads()
 		require.Equal(b, 1, all)
-		o, err := s.Owner(b.Context(), "key 0001")
-		require.NoError(b, err)
+		o := b.owner(s, "key 0001")
 		require.Equal(b, h.Token(), o.Token)
 		require.Empty(b, o.Member)
 		require.NoError(b, h.Release(b.Context()))
-		d.settled(b, 2, 1)
-		one.finish(b)
+		b.settled(2, 1)
 	})
 }
 
 // Members that follow the plan do not look at the members, and one that comes
 // costs each of them a read of the plan, and the moves.
 func TestOnlyThePlannerWatchesTheMembers(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		d, all := newBoard(b), []*member{}
+	inBubble(t, func(b bubble) {
+		var all []*member
 		for i := range 5 {
-			all = append(all, d.start(b, fmt.Sprint("m", i), keys(20)))
-			d.settled(b, 20, i+1)
+			all = append(all, b.start(fmt.Sprint("m", i), keys(20)))
+			b.settled(20, i+1)
 		}
 		time.Sleep(time.Second)
-		follower, id := all[3], all[3].client.SessionID()
+		id := all[3].client.SessionID()
 		before := b.Server.SessionCounts(id)
-		idle := d.start(b, "idle", shards.Weight(0))
+		b.start("idle", shards.Weight(0))
 		time.Sleep(time.Second)
 		counts := b.Server.SessionCounts(id).Since(before)
 		require.Equal(b, 1, counts[zkembed.OpGetData], "the plan")
 		require.LessOrEqual(b, counts.Total(), 2, "and a probe")
-		idle.finish(b)
-		time.Sleep(time.Second)
-		follower.finish(b)
-		for _, m := range []int{0, 1, 2, 4} {
-			all[m].finish(b)
-		}
 	})
 }

@@ -62,12 +62,6 @@ func (p *Plan) Owner(at int) (Member, bool) {
 
 // Place returns the place of a key, or -1.
 func (p *Plan) Place(key string) int {
-	if p.Ranges > 0 {
-		if at, ok := placeOfRange(key, p.Ranges); ok {
-			return at
-		}
-		return -1
-	}
 	at, ok := slices.BinarySearch(p.Keys, key)
 	if !ok {
 		return -1

@@ -39,9 +39,7 @@ type Shards struct {
 	list   list // that the member comes with; without keys, any
 	limits limits
 	drain  time.Duration
-
-	mu   sync.Mutex
-	runs *run // or nil
+	runs   atomic.Pointer[run] // or nil
 }
 
 // Option sets something about [Shards].
@@ -210,19 +208,11 @@ func (s *Shards) Run(ctx context.Context, f Func) error {
 		return s.client.Failure("run", s.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	r := &run{Shards: s, f: f, leave: make(chan struct{}), left: make(chan struct{})}
-	s.mu.Lock()
-	running := s.runs != nil
-	if !running {
-		s.runs = r
-	}
-	s.mu.Unlock()
-	if running {
+	if !s.runs.CompareAndSwap(nil, r) {
 		return s.client.Failure("run", s.path, fmt.Errorf("%w: it runs already; make another Shards for another member", coord.ErrInvalid))
 	}
 	defer func() { // also when f panics
-		s.mu.Lock()
-		s.runs = nil
-		s.mu.Unlock()
+		s.runs.Store(nil)
 		close(r.left)
 	}()
 	for {
@@ -242,9 +232,7 @@ func (s *Shards) Run(ctx context.Context, f Func) error {
 // member goes on leaving. A request to the member's node (inspect.Revoke) has
 // the same effect. Two requests, and the moves.
 func (s *Shards) Leave(ctx context.Context) error {
-	s.mu.Lock()
-	r := s.runs
-	s.mu.Unlock()
+	r := s.runs.Load()
 	if r == nil {
 		return nil
 	}

@@ -1,11 +1,9 @@
 package shards_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,12 +16,9 @@ import (
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 // crowd starts members on a server, each with a client of its own or five with
-// one, and returns what waits until each has its share.
-func crowd(t *testing.T, w *zktest.World, d *board, n, perClient, count int, opts ...coord.Option) (stop func(leave bool)) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	var all []*shards.Shards
-	var ended []<-chan error
+// one, and waits until each has its share.
+func (d *board) crowd(t *testing.T, w *zktest.World, n, perClient, count int, opts ...coord.Option) (all []*member) {
+	t.Helper()
 	var c *coord.Client
 	for i := range n {
 		if i%perClient == 0 {
@@ -31,45 +26,28 @@ func crowd(t *testing.T, w *zktest.World, d *board, n, perClient, count int, opt
 		}
 		s, err := shards.New(c, w.Path("shards"), shards.ID(fmt.Sprint("m", i)), shards.Ranges(count))
 		require.NoError(t, err)
-		all, ended = append(all, s), append(ended, coordtest.Go(func() error { return s.Run(ctx, d.work(s.ID())) }))
+		all = append(all, run(t, s, c, d.work(s.ID())))
 	}
 	d.await(count, n)
-	return func(leave bool) {
-		t.Helper()
-		if leave {
-			half := coordtest.Limited(t)
-			for i := range n / 2 {
-				require.NoError(t, all[i].Leave(half))
-				require.NoError(t, <-ended[i])
-			}
-			d.await(count, n-n/2)
-			ended = ended[n/2:]
-		}
-		cancel()
-		for _, e := range ended {
-			require.ErrorIs(t, <-e, context.Canceled)
-		}
-	}
+	return all
 }
 
 // await waits until the members have an even share of the keys.
 func (d *board) await(count, members int) {
-	d.Helper()
-	require.Eventually(d, func() bool {
-		by, all := d.loads()
-		even := len(by) == members && all == count
-		for _, has := range by {
-			even = even && has >= count/members && has <= (count+members-1)/members
-		}
-		return even
-	}, 3*coordtest.Soon, 5*time.Millisecond)
+	d.t.Helper()
+	zktest.Eventually(d.t, 3*coordtest.Soon, func() bool { return d.shared(count, members) }, "%d members share the keys", members)
 }
 
 func TestMembersShareTheKeys(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		t.Run(string(dialect), func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				crowd(t, w, newBoard(t), 4, 1, 16, coord.WithDialect(dialect))(true)
+				d := newBoard(t)
+				for _, m := range d.crowd(t, w, 4, 1, 16, coord.WithDialect(dialect))[:2] {
+					require.NoError(t, m.Leave(coordtest.Limited(t)))
+					require.NoError(t, <-m.ended)
+				}
+				d.await(16, 2)
 			})
 		})
 	}
@@ -77,7 +55,7 @@ func TestMembersShareTheKeys(t *testing.T) {
 
 func TestAThousandKeysOverFiftyMembers(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	crowd(t, w, newBoard(t), 50, 5, 1000)(false)
+	newBoard(t).crowd(t, w, 50, 5, 1000)
 }
 
 func TestWhatIsNoSetOfShardsIsRefused(t *testing.T) {

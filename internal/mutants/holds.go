@@ -47,7 +47,7 @@ var holds = []mutant{
 
 // leaving is how the rounds of a double barrier end.
 var leaving = []mutant{
-	off("double barrier: no member is done before it says so", in(barrier, "TestNoMemberLeavesBeforeTheLastIsDone"),
+	off("double barrier: no member is done before it says so", in(barrier, "TestAMemberThatDiesBeforeItHasFinished"),
 		"leaver.awaitOthers", `case err != nil || !other.finished:`, `case err != nil || !other.finished && false:`),
 	off("double barrier: the next monitor takes over", in(barrier, "TestTheNextMemberCloses"),
 		"leaver.awaitBefore", `_, _, err := v.Children(l.node(l.before))`,
@@ -73,7 +73,7 @@ var leaving = []mutant{
 		"state.resized", `		s = s.closing(missing)`, `		s = s.closing(nil)`),
 	off("double barrier: a member that died unfinished is missing", in(barrier, "TestAMemberThatDiesBeforeItHasFinished"),
 		"leaver.awaitOthers", `			l.missing = append(l.missing, l.next)`, ""),
-	off("double barrier: a member that has finished keeps its mark", in(barrier, "TestAMemberThatHasFinishedIsSeenTo"),
+	off("double barrier: a member that has finished keeps its mark", in(barrier, "TestAMemberThatIsAskedToGiveUpIsStill"),
 		"leaver.look", `case !parse(data).finished: // another`, `case !parse(data).finished && false: // another`),
 	off("double barrier: ready is the one that the member entered by", in(barrier, "TestInsideTheDeletionOfReady"),
 		"leaver.ended", `case r.stat.Czxid != l.open.stat.Czxid:`, `case false:`),

@@ -2,12 +2,12 @@ package main
 
 // queue is the queue: which consumer has an item, and which hear of it.
 var queue = []mutant{
-	off("queue: an ack removes only what its receiver still has", in(items, "TestAnAckOfAnItemThatAnotherHas"),
+	off("queue: an ack removes only what its receiver still has", in(items, "TestNothingIsRemovedThatAnotherHas"),
 		"Item.Ack", `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
 		`return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`),
 	off("queue: an idle consumer is not refused", in(items, "TestF56AConsumer"),
 		"LayoutOf", `coord.Line{Dir: waiting, AnyDialect: true}`, `coord.Line{Dir: waiting}`),
-	off("queue: a nack gives back only what its receiver still has", in(items, "TestANackOfAnItemThatAnotherHas"),
+	off("queue: a nack gives back only what its receiver still has", in(items, "TestNothingIsRemovedThatAnotherHas"),
 		"Item.Nack", `own := coord.CheckOp(i.queue.entry(i.name), i.version)`, `own := coord.CheckOp(i.queue.entry(i.name), -1)`),
 	off("queue: a claim is of the entry as it was read", in(items, "TestADeliveryBetween"),
 		"Queue.claimAll", `coord.SetOp(q.entry(e.name), e.data, e.stat.Version)`, `coord.SetOp(q.entry(e.name), e.data, -1)`),
@@ -16,7 +16,7 @@ var queue = []mutant{
 	off("queue: a take takes nothing that is claimed", in(items, "TestTryForms"),
 		"Queue.remove", `		coord.CreateOp(q.claim(e.name), nil),
 		coord.DeleteOp(q.claim(e.name), -1),`, ""),
-	off("queue: a claim is deleted only while it is the own", in(items, "TestANackOfAnItemThatAnotherHas|TestAnAckOf"),
+	off("queue: a claim is deleted only while it is the own", in(items, "TestNothingIsRemovedThatAnotherHas"),
 		"Queue.claimAll", `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`, ""),
 	off("queue: what is given back with a delay is acknowledged no more", in(items, "TestAnItemIsAckedOrNackedOnce"),
 		"dispatcher.isParked", `return item.parked != nil`, `return false`),
