@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -93,6 +92,3 @@ func decode(data []byte) (e entry) {
 	}
 	return e
 }
-
-// cut takes what makes a claim's data unlike any other's from its identity.
-func cut(data string) (identity, unique string, found bool) { return strings.Cut(data, "\n") }

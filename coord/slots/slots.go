@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -152,7 +153,7 @@ func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err err
 			}
 			for _, h := range holders {
 				h.Holds = true
-				h.Owner, _, _ = cut(h.Owner)
+				h.Owner, _, _ = strings.Cut(h.Owner, "\n") // without what makes a claim's data unlike any other's
 				now.Holder = &h
 			}
 		}
