@@ -142,8 +142,8 @@ func TestWhoComesMeanwhileWaitsForTheResultWithinItsContextOrIsToldThatItRuns(t 
 		require.NotZero(s, run.Token())
 		require.ErrorIs(s, coordtest.Err(s.ledger().TryDo(coordtest.Limited(s), "report", never(s))), coord.ErrBusy)
 		require.ErrorIs(s, s.ledger().Forget(coordtest.Limited(s), "report"), coord.ErrBusy)
-		impatient := coordtest.Within(s, 50*time.Millisecond)
-		require.ErrorIs(s, coordtest.Err(s.ledger().Do(impatient, "report", never(s))), context.DeadlineExceeded)
+		impatient := s.ledger()
+		require.ErrorIs(s, coordtest.Err(impatient.Do(coordtest.Within(s, 50*time.Millisecond), "report", never(s))), context.DeadlineExceeded)
 		var waiting sync.WaitGroup
 		results := make(chan outcome, 8)
 		for _, o := range []*once.Once{s.ledger(), s.ledger()} {

@@ -38,8 +38,7 @@ func newPeer(args []string, nodes ...string) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{ctx: context.Background(), path: args[1], name: args[2]}
-	spoken := map[string]coord.Dialect{"curator": coord.Curator, "kazoo": coord.Kazoo}
-	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(spoken[args[4]]),
+	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(coord.Dialect(args[4])),
 		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
 	if err == nil {
 		err = p.client.EnsureDir(p.ctx, p.path)
