@@ -15,44 +15,29 @@ import (
 // t.count nodes by one session and watched by the next, which deletes its own
 // when its watch fires. What remains is a deletion, its event, and the way of
 // both.
-func chain(ctx context.Context, _ open, t task) (*job, error) {
-	c := &links{}
-	for i := range t.sessions {
-		conn, err := connect(ctx, t.addrs[i%len(t.addrs)], t.timeout)
-		if err != nil {
-			c.close()
-			return nil, err
-		}
-		c.conns = append(c.conns, conn)
-	}
-	if err := c.prepare(t); err != nil {
-		c.close()
+func chain(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
+	if err != nil {
 		return nil, err
 	}
-	return &job{run: func() (figures, error) { return c.run(t) }, close: c.close}, nil
+	c := &links{sessions: all, gone: make([]<-chan zk.Event, t.count), deaths: make([]time.Time, t.count)}
+	return func() (figures, error) { return c.run(t) }, c.prepare(t)
 }
 
 type links struct {
-	conns  []*zk.Conn
-	gone   []<-chan zk.Event // of each node, as the next session sees it
-	deaths []time.Time
+	sessions []*session
+	gone     []<-chan zk.Event // of each node, as the next session sees it
+	deaths   []time.Time
 }
 
-func (c *links) close() {
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-}
-
-func (c *links) owner(i int) *zk.Conn { return c.conns[i%len(c.conns)] }
+func (c *links) owner(i int) *zk.Conn { return c.sessions[i%len(c.sessions)].conn }
 
 func node(t task, i int) string { return fmt.Sprintf("%s/n-%d", t.path, i) }
 
 func (c *links) prepare(t task) error {
-	if err := makeDir(c.conns[0], t.path); err != nil {
+	if err := makeDir(c.owner(0), t.path); err != nil {
 		return err
 	}
-	c.gone, c.deaths = make([]<-chan zk.Event, t.count), make([]time.Time, t.count)
 	err := together(t.count, func(i int) error {
 		_, err := c.owner(i).Create(node(t, i), nil, zk.FlagEphemeral, everyone)
 		return err
@@ -61,8 +46,8 @@ func (c *links) prepare(t task) error {
 		return err
 	}
 	// A session's server may be behind the one that made its neighbour's node.
-	err = together(len(c.conns), func(i int) error {
-		_, err := c.conns[i].Sync(t.path)
+	err = together(len(c.sessions), func(i int) error {
+		_, err := c.owner(i).Sync(t.path)
 		return err
 	})
 	if err != nil {
@@ -94,14 +79,14 @@ func together(n int, f func(i int) error) error {
 func (c *links) run(t task) (figures, error) {
 	var all sync.WaitGroup
 	begun := time.Now()
-	for s := range c.conns {
+	for s := range c.sessions {
 		all.Go(func() {
-			for i := s; i < t.count; i += len(c.conns) {
+			for i := s; i < t.count; i += len(c.sessions) {
 				if i > 0 {
 					<-c.gone[i-1]
 				}
 				c.deaths[i] = time.Now()
-				if c.conns[s].Delete(node(t, i), -1) != nil {
+				if c.owner(i).Delete(node(t, i), -1) != nil {
 					return // the rest then waits until the harness gives up
 				}
 			}
@@ -117,25 +102,9 @@ func (c *links) run(t task) (figures, error) {
 
 // probe is t.sessions that send probes, t.each at a time, as those do that keep
 // the trust window of a lock open.
-func probe(ctx context.Context, _ open, t task) (*job, error) {
-	conns := make([]*zk.Conn, t.sessions)
-	closeAll := func() {
-		_ = together(len(conns), func(i int) error {
-			if conns[i] != nil {
-				conns[i].Close()
-			}
-			return nil
-		})
-	}
-	err := together(t.sessions, func(i int) (err error) {
-		conns[i], err = connect(ctx, t.addrs[i%len(t.addrs)], t.timeout)
-		return err
-	})
-	if err != nil {
-		closeAll()
-		return nil, err
-	}
-	run := func() (figures, error) {
+func probe(s *sessions, t task) (measurement, error) {
+	sessions, err := s.openAll(t)
+	return func() (figures, error) {
 		var n atomic.Int64
 		errs := make([]error, t.sessions*t.each)
 		var all sync.WaitGroup
@@ -143,15 +112,14 @@ func probe(ctx context.Context, _ open, t task) (*job, error) {
 		for i := range errs {
 			all.Go(func() {
 				for errs[i] == nil && time.Since(begun) < t.during {
-					_, errs[i] = conns[i%t.sessions].Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
+					_, errs[i] = sessions[i%t.sessions].conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
 					n.Add(1)
 				}
 			})
 		}
 		all.Wait()
 		return figures{"ops": float64(n.Load()), "seconds": time.Since(begun).Seconds()}, errors.Join(errs...)
-	}
-	return &job{run: run, close: closeAll}, nil
+	}, err
 }
 
 const (
@@ -165,39 +133,41 @@ const (
 
 // queueItems is t.sessions-t.each producers and t.each consumers, each with a
 // session of its own. An item counts when it is acknowledged.
-func queueItems(ctx context.Context, open open, t task) (*job, error) {
-	s, err := openAll(ctx, open, t)
+func queueItems(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
 	if err != nil {
 		return nil, err
 	}
 	var done atomic.Int64
-	ahead := make(chan struct{}, backlog)
-	for i, one := range s.all {
+	room := make(chan struct{}, backlog)
+	for range backlog {
+		room <- struct{}{}
+	}
+	for i, one := range all {
 		put, receive, err := one.queue(t.path + "/queue")
 		if err != nil {
-			s.close()
 			return nil, err
 		}
 		if i < t.each {
-			s.work(func(ctx context.Context) error { return consume(ctx, receive, ahead, &done) })
+			s.work(func(ctx context.Context) error { return consume(ctx, receive, room, &done) })
 		} else {
-			s.work(func(ctx context.Context) error { return produce(ctx, put, ahead) })
+			s.work(func(ctx context.Context) error { return produce(ctx, put, room) })
 		}
 	}
 	<-time.After(t.settle)
-	run := func() (figures, error) {
+	return func() (figures, error) {
 		before, begun := done.Load(), time.Now()
 		<-time.After(t.during)
 		return figures{"ops": float64(done.Load() - before), "seconds": time.Since(begun).Seconds()}, s.failure()
-	}
-	return &job{run: run, close: s.close}, nil
+	}, nil
 }
 
-func produce(ctx context.Context, put put, ahead chan<- struct{}) error {
+// produce puts an item whenever there is room for one.
+func produce(ctx context.Context, put put, room <-chan struct{}) error {
 	item := make([]byte, itemSize)
 	for {
 		select {
-		case ahead <- struct{}{}:
+		case <-room:
 		case <-ctx.Done():
 			return nil
 		}
@@ -207,7 +177,7 @@ func produce(ctx context.Context, put put, ahead chan<- struct{}) error {
 	}
 }
 
-func consume(ctx context.Context, receive receive, ahead <-chan struct{}, done *atomic.Int64) error {
+func consume(ctx context.Context, receive receive, room chan<- struct{}, done *atomic.Int64) error {
 	for {
 		ack, err := receive(ctx)
 		if err != nil {
@@ -216,7 +186,7 @@ func consume(ctx context.Context, receive receive, ahead <-chan struct{}, done *
 		if err := ack(ctx); err != nil {
 			return err
 		}
-		<-ahead
+		room <- struct{}{}
 		done.Add(1)
 	}
 }
@@ -252,22 +222,21 @@ func inBatches(size int, putAll func(context.Context, [][]byte) error, receiveAl
 // barrier is rounds of a double barrier for t.each members (at least one) in
 // each session, which all enter together, and leave together when the last of
 // them is in.
-func barrier(ctx context.Context, open open, t task) (*job, error) {
-	s, err := openAll(ctx, open, t)
+func barrier(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
 	if err != nil {
 		return nil, err
 	}
 	members := t.sessions * max(t.each, 1)
 	enters, leaves := make([]call, members), make([]call, members)
 	for i := range members {
-		if enters[i], leaves[i], err = s.all[i%t.sessions].barrier(t.path+"/barrier", members); err != nil {
-			s.close()
+		if enters[i], leaves[i], err = all[i%t.sessions].barrier(t.path+"/barrier", members); err != nil {
 			return nil, err
 		}
 	}
 	round := func() (enter, leave time.Duration) { return s.atOnce(enters), s.atOnce(leaves) }
 	round() // makes the directories
-	run := func() (figures, error) {
+	return func() (figures, error) {
 		var enter, leave []time.Duration
 		begun := time.Now()
 		for time.Since(begun) < t.during && s.failure() == nil {
@@ -278,8 +247,7 @@ func barrier(ctx context.Context, open open, t task) (*job, error) {
 			"ops": float64(len(enter) * members), "seconds": time.Since(begun).Seconds(),
 			"enter": median(enter), "leave": median(leave),
 		}, s.failure()
-	}
-	return &job{run: run, close: s.close}, nil
+	}, nil
 }
 
 // atOnce makes all calls concurrently and returns how long the last of them

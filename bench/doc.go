@@ -4,7 +4,7 @@
 //	make bench        some minutes on single servers; the report goes to
 //	                  artefacts/bench
 //	make bench-full   many repetitions; the report is docs/benchmarks.md
-//	make bench-scale  how the cost grows (scale.go); the report is
+//	make bench-scale  how the cost grows (scaleRows); the report is
 //	                  docs/scaling.md
 //
 // # How it measures
@@ -12,7 +12,7 @@
 // A [contender] is a program of its own, which keeps its processor time and
 // memory apart from the others': this test binary again for contenders in Go,
 // testdata/java for Curator, testdata/python for Kazoo. All speak the same
-// lines on their standard input and output (child.go).
+// lines on their standard input and output (program.go).
 //
 // A site is where they run: one server or three, over the loopback interface or
 // over links with a delay each way. A row of the table in rows.go is a workload

@@ -16,7 +16,6 @@ import (
 	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
 	"go.uber.org/zap"
 
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/interop"
@@ -47,14 +46,23 @@ func connect(ctx context.Context, addr string, timeout time.Duration) (*zk.Conn,
 	}
 }
 
-// openZkLock is go-zookeeper's own lock. It ends no wait with a context, only
-// with its connection.
-func openZkLock(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	conn, err := connect(ctx, addr, timeout)
-	if err != nil {
-		return nil, err
+// plain opens plain clients, whose use is another's.
+func plain(use func(*zk.Conn) session) open {
+	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+		conn, err := connect(ctx, addr, timeout)
+		if err != nil {
+			return nil, err
+		}
+		s := use(conn)
+		s.conn, s.close, s.id = conn, conn.Close, conn.SessionID
+		return &s, nil
 	}
-	lock := func(path string) (acquire, error) {
+}
+
+// useZkLock is go-zookeeper's own lock. It ends no wait with a context, only
+// with its connection.
+func useZkLock(conn *zk.Conn) session {
+	return session{lock: func(path string) (acquire, error) {
 		return func(context.Context) (call, error) {
 			l := zk.NewLock(conn, path, everyone)
 			if err := l.Lock(); err != nil {
@@ -62,8 +70,7 @@ func openZkLock(ctx context.Context, addr string, timeout time.Duration) (*sessi
 			}
 			return func(context.Context) error { return l.Unlock() }, nil
 		}, nil
-	}
-	return &session{lock: lock, close: conn.Close, id: conn.SessionID}, nil
+	}}
 }
 
 // makeDir makes a directory and those above it.
@@ -77,24 +84,6 @@ func makeDir(conn *zk.Conn, path string) error {
 		}
 	}
 	return nil
-}
-
-// openQueue is a session of this library with a queue only, used by the calls.
-func openQueue(calls func(*queue.Queue) (put, receive), opts ...queue.Option) open {
-	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-		client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
-		if err != nil {
-			return nil, err
-		}
-		return &session{
-			queue: func(path string) (put, receive, error) {
-				q, err := queue.New(client, path, opts...)
-				put, receive := calls(q)
-				return put, receive, err
-			},
-			close: func() { _ = client.Close(context.Background()) },
-		}, nil
-	}
 }
 
 // oneByOne has a request for each put, receive and acknowledgement.
@@ -126,6 +115,7 @@ type session struct {
 	queue   func(path string) (put, receive, error)
 	close   func()
 	id      func() int64 // of the session with ZooKeeper
+	conn    *zk.Conn     // of a plain client
 }
 
 type (
@@ -175,17 +165,17 @@ const (
 )
 
 var contenders = []contender{
-	{name: limit, server: zooKeeper, open: openLimit},
-	{name: pipelined, server: zooKeeper, open: openPipelined},
-	{name: acknowledged, server: zooKeeper, open: openAcknowledged(1)},
-	{name: bareBatches, server: zooKeeper, open: openAcknowledged(batchSize)},
-	{name: zkcoord, server: zooKeeper, open: openZkcoord()},
-	{name: local, server: zooKeeper, open: openZkcoord(lock.LocalQueue(1000, time.Second))},
-	{name: lingering, server: zooKeeper, open: openZkcoord(lock.Linger(time.Second))},
-	{name: prefetching, server: zooKeeper, open: openQueue(oneByOne, queue.WithPrefetch(batchSize-1))},
-	{name: batches, server: zooKeeper, open: openQueue(byMany)},
-	{name: tries, server: zooKeeper, open: openTries},
-	{name: zkLock, server: zooKeeper, open: openZkLock},
+	{name: limit, server: zooKeeper, open: plain(useBare)},
+	{name: pipelined, server: zooKeeper, open: plain(usePipelined)},
+	{name: acknowledged, server: zooKeeper, open: plain(useAcknowledged(1))},
+	{name: bareBatches, server: zooKeeper, open: plain(useAcknowledged(batchSize))},
+	{name: zkcoord, server: zooKeeper, open: usage{}.open},
+	{name: local, server: zooKeeper, open: usage{locks: []lock.Option{lock.LocalQueue(1000, time.Second)}}.open},
+	{name: lingering, server: zooKeeper, open: usage{locks: []lock.Option{lock.Linger(time.Second)}}.open},
+	{name: prefetching, server: zooKeeper, open: usage{queues: []queue.Option{queue.WithPrefetch(batchSize - 1)}}.open},
+	{name: batches, server: zooKeeper, open: usage{calls: byMany}.open},
+	{name: tries, server: zooKeeper, open: usage{acquire: (*lock.Mutex).TryAcquire}.open},
+	{name: zkLock, server: zooKeeper, open: plain(useZkLock)},
 	{name: curator, server: zooKeeper, program: javaProgram},
 	{name: kazoo, server: zooKeeper, program: pythonProgram},
 	{name: etcd, server: etcdServer, open: openEtcd},

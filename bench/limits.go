@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -17,15 +16,11 @@ import (
 // bare is a plain connection.
 type bare struct{ conn *zk.Conn }
 
-// openLimit is create and delete for a lock, the textbook's double barrier, and
-// a queue whose consumers take what they read ahead.
-func openLimit(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	conn, err := connect(ctx, addr, timeout)
-	if err != nil {
-		return nil, err
-	}
+// useBare is create and delete for a lock, the textbook's double barrier, and a
+// queue whose consumers take what they read ahead.
+func useBare(conn *zk.Conn) session {
 	b := bare{conn}
-	return &session{lock: b.lock, barrier: b.barrier, queue: b.queue, close: conn.Close}, nil
+	return session{lock: b.lock, barrier: b.barrier, queue: b.queue}
 }
 
 func (b bare) lock(path string) (acquire, error) {
@@ -37,25 +32,18 @@ func (b bare) create(path string) (release call, err error) {
 	return func(context.Context) error { return b.conn.Delete(node, -1) }, err
 }
 
-// openPipelined sends the create and the listing that every lock needs
-// together.
-func openPipelined(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	conn, err := connect(ctx, addr, timeout)
-	if err != nil {
-		return nil, err
-	}
-	b := bare{conn}
-	lock := func(path string) (acquire, error) {
+// usePipelined sends the create and the listing that every lock needs together.
+func usePipelined(conn *zk.Conn) session {
+	return session{lock: func(path string) (acquire, error) {
 		return func(context.Context) (release call, err error) {
 			var list sync.WaitGroup
 			var listErr error
 			list.Go(func() { _, _, listErr = conn.Children(path) })
-			release, err = b.create(path)
+			release, err = bare{conn}.create(path)
 			list.Wait()
 			return release, errors.Join(err, listErr)
 		}, makeDir(conn, path)
-	}
-	return &session{lock: lock, close: conn.Close}, nil
+	}}
 }
 
 // barrier is the double barrier of ZooKeeper's own recipes, with a node "ready"
@@ -154,21 +142,16 @@ func (b bare) takeSome(ctx context.Context, path string, taken chan<- struct{}) 
 	return nil
 }
 
-// openAcknowledged is a bare queue with claims and acknowledgements, so many
+// useAcknowledged is a bare queue with claims and acknowledgements, so many
 // items together: what at least one delivery of each item costs in Kazoo's
 // layout. The next items are read along with a claim.
-func openAcknowledged(size int) open {
-	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-		conn, err := connect(ctx, addr, timeout)
-		if err != nil {
-			return nil, err
-		}
-		queue := func(path string) (put, receive, error) {
+func useAcknowledged(size int) func(*zk.Conn) session {
+	return func(conn *zk.Conn) session {
+		return session{queue: func(path string) (put, receive, error) {
 			c := &bareConsumer{conn: conn, path: path, size: size}
 			put, receive := inBatches(size, c.put, c.receive)
 			return put, receive, errors.Join(makeDir(conn, path+"/entries"), makeDir(conn, path+"/taken"))
-		}
-		return &session{queue: queue, close: conn.Close}, nil
+		}}
 	}
 }
 

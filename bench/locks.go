@@ -20,39 +20,32 @@ import (
 // fast as they can, on one path or each on its own. It measures the time from
 // one grant on a path to the next: alone that is a cycle, in company a
 // hand-off.
-func contend(ctx context.Context, open open, t task) (*job, error) {
-	s, err := openAll(ctx, open, t)
+func contend(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
 	if err != nil {
 		return nil, err
 	}
 	c := &contest{}
-	release, err := c.holdBack(open, s, t)
+	release, err := c.holdBack(s, t)
 	if err == nil {
-		err = c.start(s, t)
+		err = c.start(s, all, t)
 	}
 	if err == nil && !t.lined {
 		err = release(s.ctx)
 	}
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return &job{
-		run: func() (figures, error) {
-			if t.lined {
-				if err := release(s.ctx); err != nil {
-					return nil, err
-				}
+	return func() (figures, error) {
+		if t.lined {
+			if err := release(s.ctx); err != nil {
+				return nil, err
 			}
-			f := c.measure(t.during)
-			f["memory"], f["goroutines"] = c.memory, c.goroutines
-			if t.lined {
-				f["queued"] = c.queued.Seconds()
-			}
-			return f, s.failure()
-		},
-		close: s.close,
-	}, nil
+		}
+		f := c.measure(t.during)
+		f["memory"], f["goroutines"] = c.memory, c.goroutines
+		if t.lined {
+			f["queued"] = c.queued.Seconds()
+		}
+		return f, s.failure()
+	}, err
 }
 
 // contest collects the grants of one measurement.
@@ -67,15 +60,14 @@ type contest struct {
 }
 
 // holdBack acquires the lock that all will queue for, by a session of its own.
-func (c *contest) holdBack(open open, s *sessions, t task) (release call, err error) {
+func (c *contest) holdBack(s *sessions, t task) (release call, err error) {
 	if t.own || t.behind {
 		return func(context.Context) error { return nil }, nil
 	}
-	first, err := open(s.ctx, t.addrs[0], t.timeout)
+	first, err := s.openOne(t)
 	if err != nil {
 		return nil, err
 	}
-	s.all = append(s.all, first) // is closed with the others
 	lock, err := first.lock(t.path + "/shared")
 	if err != nil {
 		return nil, err
@@ -84,12 +76,12 @@ func (c *contest) holdBack(open open, s *sessions, t task) (release call, err er
 }
 
 // start lets all queue.
-func (c *contest) start(s *sessions, t task) error {
+func (c *contest) start(s *sessions, all []*session, t task) error {
 	shared := t.path + "/shared"
 	before := footprint()
 	grant := c.granted() // of the path that they share
-	var all []func(context.Context) error
-	for i, one := range s.all[:t.sessions] {
+	var work []func(context.Context) error
+	for i, one := range all {
 		for k := range t.each {
 			path, grant := shared, grant
 			if t.own {
@@ -99,10 +91,10 @@ func (c *contest) start(s *sessions, t task) error {
 			if err != nil {
 				return err
 			}
-			all = append(all, func(ctx context.Context) error { return cycles(ctx, lock, grant) })
+			work = append(work, func(ctx context.Context) error { return cycles(ctx, lock, grant) })
 		}
 	}
-	for _, cycles := range all { // when no directory is to be made meanwhile
+	for _, cycles := range work { // when no directory is to be made meanwhile
 		s.work(cycles)
 	}
 	if t.lined {
@@ -191,23 +183,9 @@ func median(times []time.Duration) float64 {
 }
 
 // wait is one session that acquires a lock and keeps it.
-func wait(ctx context.Context, open open, t task) (*job, error) {
-	s, err := openAll(ctx, open, t)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := s.all[0].lock(t.path + "/lock")
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return &job{
-		run: func() (figures, error) {
-			_, err := lock(s.ctx)
-			return figures{"ops": 1}, err
-		},
-		close: s.close,
-	}, nil
+func wait(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
+	return func() (figures, error) { return figures{"ops": 1}, s.acquire(all[0], t.path+"/lock") }, err
 }
 
 // use is what this process takes.
@@ -227,28 +205,40 @@ func (u use) per(before use, n int) (bytes, goroutines float64) {
 	return float64(u.bytes-before.bytes) / float64(n), float64(u.goroutines-before.goroutines) / float64(n)
 }
 
+// usage is how this library is used.
+type usage struct {
+	locks   []lock.Option
+	acquire func(*lock.Mutex, context.Context) (*coord.Hold, error) // nil: Acquire
+	queues  []queue.Option
+	calls   func(*queue.Queue) (put, receive) // nil: oneByOne
+}
+
 // zkcoordClient is a session of this library.
 type zkcoordClient struct {
+	usage
 	client *coord.Client
-	opts   []lock.Option
 
 	mu      sync.Mutex
 	mutexes map[string]*lock.Mutex // by path: goroutines share one
 }
 
-func openZkcoord(opts ...lock.Option) open {
-	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-		client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
-		if err != nil {
-			return nil, err
-		}
-		c := &zkcoordClient{client: client, opts: opts, mutexes: map[string]*lock.Mutex{}}
-		return &session{
-			lock: c.lock, barrier: c.barrier, queue: c.queue,
-			close: func() { _ = client.Close(context.Background()) },
-			id:    client.SessionID,
-		}, nil
+func (u usage) open(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
+	if err != nil {
+		return nil, err
 	}
+	if u.acquire == nil {
+		u.acquire = (*lock.Mutex).Acquire
+	}
+	if u.calls == nil {
+		u.calls = oneByOne
+	}
+	c := &zkcoordClient{usage: u, client: client, mutexes: map[string]*lock.Mutex{}}
+	return &session{
+		lock: c.lock, barrier: c.barrier, queue: c.queue,
+		close: func() { _ = client.Close(context.Background()) },
+		id:    client.SessionID,
+	}, nil
 }
 
 func (c *zkcoordClient) lock(path string) (_ acquire, err error) {
@@ -256,11 +246,11 @@ func (c *zkcoordClient) lock(path string) (_ acquire, err error) {
 	defer c.mu.Unlock()
 	m := c.mutexes[path]
 	if m == nil {
-		m, err = lock.New(c.client, path, c.opts...)
+		m, err = lock.New(c.client, path, c.locks...)
 		c.mutexes[path] = m
 	}
 	return func(ctx context.Context) (call, error) {
-		h, err := m.Acquire(ctx)
+		h, err := c.acquire(m, ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -279,60 +269,37 @@ func (c *zkcoordClient) barrier(path string, n int) (enter, leave call, err erro
 }
 
 func (c *zkcoordClient) queue(path string) (put, receive, error) {
-	q, err := queue.New(c.client, path)
-	put, receive := oneByOne(q)
+	q, err := queue.New(c.client, path, c.queues...)
+	put, receive := c.calls(q)
 	return put, receive, err
 }
 
-// openTries is TryAcquire in the place of Acquire.
-func openTries(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
-	if err != nil {
-		return nil, err
-	}
-	lock := func(path string) (acquire, error) {
-		m, err := lock.New(client, path)
-		return func(ctx context.Context) (call, error) {
-			h, err := m.TryAcquire(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return h.Release, nil
-		}, err
-	}
-	return &session{lock: lock, close: func() { _ = client.Close(context.Background()) }}, nil
-}
-
 // hold is one session that holds t.each locks.
-func hold(ctx context.Context, open open, t task) (*job, error) {
-	s, err := openAll(ctx, open, t)
+func hold(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
 	if err != nil {
 		return nil, err
 	}
 	before, begun := footprint(), time.Now()
 	releases := make([]call, t.each)
 	err = together(t.each, func(i int) error {
-		lock, err := s.all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
+		lock, err := all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
 		if err == nil {
 			releases[i], err = lock(s.ctx)
 		}
 		return err
 	})
 	if err != nil {
-		s.close()
 		return nil, err
 	}
 	f := figures{"ops": float64(t.each), "acquire": time.Since(begun).Seconds() / float64(t.each)}
 	f["memory"], f["goroutines"] = footprint().per(before, t.each)
-	id := s.all[0].id()
-	return &job{
-		run: func() (figures, error) {
-			if s.all[0].id() != id || len(releases) != t.each {
-				return nil, errors.New("the locks were lost with their session")
-			}
-			return f, nil
-		},
-		close: s.close,
+	id := all[0].id()
+	return func() (figures, error) {
+		if all[0].id() != id || len(releases) != t.each {
+			return nil, errors.New("the locks were lost with their session")
+		}
+		return f, nil
 	}, nil
 }
 
@@ -357,52 +324,36 @@ func (s *server) cut(within time.Duration) (recovery time.Duration, requests int
 // idle is t.sessions that hold a lock each, and do nothing. An operation is a
 // second of that. If each lock is shared by two, one more session holds them
 // all, and these wait.
-func idle(ctx context.Context, open open, t task) (*job, error) {
-	acquire := func(s *sessions, i int, path int) error {
-		lock, err := s.all[i].lock(fmt.Sprintf("%s/lock-%d", t.path, path))
-		if err == nil {
-			_, err = lock(s.ctx)
-		}
-		return err
-	}
+func idle(s *sessions, t task) (measurement, error) {
+	path := func(i int) string { return fmt.Sprintf("%s/lock-%d", t.path, i) }
 	waits := t.each == 2
 	if waits {
-		one := t
-		one.sessions = 1
-		holder, err := openAll(ctx, open, one)
-		if err != nil {
-			return nil, err
+		holder, err := s.openOne(t)
+		if err == nil {
+			err = together(t.sessions, func(i int) error { return s.acquire(holder, path(i)) })
 		}
-		context.AfterFunc(ctx, holder.close)
-		if err := together(t.sessions, func(i int) error { return acquire(holder, 0, i) }); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	before := footprint()
-	s, err := openAll(ctx, open, t)
+	all, err := s.openAll(t)
 	if err != nil {
 		return nil, err
 	}
 	if waits {
-		for i := range t.sessions {
-			s.work(func(context.Context) error { return acquire(s, i, i) })
+		for i, one := range all {
+			s.work(func(context.Context) error { return s.acquire(one, path(i)) })
 		}
 		<-time.After(t.settle) // they wait by then
-	} else {
-		err = together(t.sessions, func(i int) error { return acquire(s, i, i) })
-	}
-	if err != nil {
-		s.close()
+	} else if err := together(t.sessions, func(i int) error { return s.acquire(all[i], path(i)) }); err != nil {
 		return nil, err
 	}
 	memory, goroutines := footprint().per(before, t.sessions)
 	<-time.After(t.settle) // they have read their nodes by then
-	return &job{
-		run: func() (figures, error) {
-			begun := time.Now()
-			<-time.After(t.during)
-			return figures{"ops": time.Since(begun).Seconds(), "memory": memory, "goroutines": goroutines}, nil
-		},
-		close: s.close,
+	return func() (figures, error) {
+		begun := time.Now()
+		<-time.After(t.during)
+		return figures{"ops": time.Since(begun).Seconds(), "memory": memory, "goroutines": goroutines}, nil
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,6 +149,23 @@ func TestARatioIsTheMedianOfThoseWithinOneRepetition(t *testing.T) {
 	require.Equal(t, map[string]figures{"base": {"rate": 1}}, mine.Ratios) // of 0.5, 1 and 4
 }
 
+// Also that of the one session for which the others wait: it would probe on,
+// and be counted in the next repetition.
+func TestAClosedTaskLeavesNoHoldBehind(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	standby := task{
+		work: "idle", addrs: []string{w.ConnectString()}, path: "/standby", sessions: 2, each: 2,
+		settle: 100 * time.Millisecond, timeout: 4 * time.Second,
+	}
+	var current job
+	who := contenderNamed(zkcoord)
+	require.Equal(t, "prepared", answer(who, &current, "prepare", strings.Fields(standby.String())))
+	require.Equal(t, "closed", answer(who, &current, "close", nil))
+	for _, node := range w.Embedded().Nodes() {
+		require.Zero(t, node.Stat.EphemeralOwner, node.Path)
+	}
+}
+
 func TestATaskArrivesAsItWasSent(t *testing.T) {
 	sent := task{
 		work: "contend", addrs: []string{"a:1", "b:2"}, path: "/p", sessions: 3, each: 4, own: true, count: 5,
@@ -157,8 +175,7 @@ func TestATaskArrivesAsItWasSent(t *testing.T) {
 		"work=contend", "addrs=a:1,b:2", "path=/p", "sessions=3", "each=4", "own=true", "count=5",
 		"settle=1000", "timeout=60000", "during=1",
 	}))
-	words := regexp.MustCompile(`\S+`).FindAllString(sent.String(), -1)
-	require.Equal(t, sent, parseTask(words))
+	require.Equal(t, sent, parseTask(strings.Fields(sent.String())))
 }
 
 func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {

@@ -88,12 +88,15 @@ func processorTime(pids ...int) time.Duration {
 
 // job is a task that is under way.
 type job struct {
-	run   func() (figures, error)
-	close func()
+	*sessions
+	run measurement
 }
 
-// work prepares each kind of task.
-var work = map[string]func(context.Context, open, task) (*job, error){
+// measurement does what is measured.
+type measurement func() (figures, error)
+
+// work prepares each kind of task, and opens its sessions.
+var work = map[string]func(*sessions, task) (measurement, error){
 	"contend": contend,
 	"hold":    hold,
 	"barrier": barrier,
@@ -110,24 +113,28 @@ var work = map[string]func(context.Context, open, task) (*job, error){
 // argument.
 func childMain(args []string) {
 	c := contenderNamed(args[0])
-	var current *job
+	var current job
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		fmt.Println(answer(c, &current, words[0], words[1:]))
 	}
 }
 
-func answer(c contender, current **job, command string, rest []string) string {
+func answer(c contender, current *job, command string, rest []string) string {
 	var result figures
 	var err error
 	switch command {
 	case "prepare":
 		t := parseTask(rest)
-		*current, err = work[t.work](context.Background(), c.open, t)
+		current.sessions = &sessions{open: c.open}
+		current.ctx, current.cancel = context.WithCancel(context.Background())
+		if current.run, err = work[t.work](current.sessions, t); err != nil {
+			current.close()
+		}
 	case "run":
-		result, err = (*current).run()
+		result, err = current.run()
 	case "close":
-		(*current).close()
+		current.close()
 	}
 	if err != nil {
 		return "error " + strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -138,7 +145,7 @@ func answer(c contender, current **job, command string, rest []string) string {
 // task is what a contender has to do. It travels as one line of words
 // key=value, which a few lines of any language can read.
 type task struct {
-	work     string   // a key of the table in child.go
+	work     string   // a key of the table above
 	addrs    []string // of servers; the sessions take them by turns
 	path     string   // of this repetition alone
 	sessions int

@@ -119,13 +119,13 @@ func (r row) baseAt(s *site) string {
 
 func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string, base string) {
 	_, names := row.cases()
-	var head []string
+	head := []string{"(× " + base + ")"}
 	for _, name := range names {
 		for _, column := range row.shows {
 			head = append(head, strings.TrimPrefix(name+": "+column.title, ": "))
 		}
 	}
-	tableHead(b, append([]string{"(× " + base + ")"}, head...))
+	var lines [][]string
 	for _, name := range who {
 		line := []string{emphasis(name)}
 		for _, kase := range names {
@@ -133,9 +133,9 @@ func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string
 				line = append(line, r.find(s, row, kase, name).show(column, base))
 			}
 		}
-		tableLine(b, line)
+		lines = append(lines, line)
 	}
-	b.WriteString("\n")
+	table(b, head, lines)
 	r.failures(b, row, s)
 }
 
@@ -173,7 +173,7 @@ func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, 
 	for _, column := range columns {
 		head = append(head, column.title)
 	}
-	tableHead(b, head)
+	var lines [][]string
 	for _, name := range who {
 		c := r.find(s, row, kase, name)
 		line := []string{emphasis(name)}
@@ -184,9 +184,9 @@ func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, 
 			}
 			line = append(line, text)
 		}
-		tableLine(b, line)
+		lines = append(lines, line)
 	}
-	b.WriteString("\n")
+	table(b, head, lines)
 }
 
 // ahead lists where another does better than zkcoord, limits and the weaker
@@ -225,13 +225,12 @@ func emphasis(name string) string {
 	return name
 }
 
-func tableHead(b *strings.Builder, head []string) {
-	tableLine(b, head)
-	tableLine(b, slices.Repeat([]string{"---"}, len(head)))
-}
-
-func tableLine(b *strings.Builder, cells []string) {
-	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+func table(b *strings.Builder, head []string, lines [][]string) {
+	rule := slices.Repeat([]string{"---"}, len(head))
+	for _, cells := range slices.Concat([][]string{head, rule}, lines) {
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	b.WriteString("\n")
 }
 
 // digits shows three digits that mean something, with commas in thousands.
@@ -335,10 +334,7 @@ func (r *report) growthTable(b *strings.Builder, row row, s *site) {
 	if made == "" {
 		return
 	}
-	tableHead(b, head)
-	for _, line := range lines {
-		tableLine(b, line)
-	}
-	fmt.Fprintf(b, "\n%s.\n\n", made)
+	table(b, head, lines)
+	fmt.Fprintf(b, "%s.\n\n", made)
 	r.failures(b, row, s)
 }

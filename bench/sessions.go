@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/zkcoord/zkcoord/internal/interop"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -21,6 +23,7 @@ import (
 
 // sessions are the sessions of one task, and the goroutines that use them.
 type sessions struct {
+	open   open
 	all    []*session
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -31,17 +34,30 @@ type sessions struct {
 }
 
 // openAll opens a task's sessions, some at a time.
-func openAll(ctx context.Context, open open, t task) (*sessions, error) {
-	s := &sessions{all: make([]*session, t.sessions)}
-	s.ctx, s.cancel = context.WithCancel(ctx)
+func (s *sessions) openAll(t task) ([]*session, error) {
+	all := make([]*session, t.sessions)
 	err := together(t.sessions, func(i int) (err error) {
-		s.all[i], err = open(s.ctx, t.addrs[i%len(t.addrs)], t.timeout)
+		all[i], err = s.open(s.ctx, t.addrs[i%len(t.addrs)], t.timeout)
 		return err
 	})
-	if err != nil {
-		s.close()
+	s.all = append(s.all, all...)
+	return all, err
+}
+
+// openOne opens a session more.
+func (s *sessions) openOne(t task) (*session, error) {
+	one, err := s.open(s.ctx, t.addrs[0], t.timeout)
+	s.all = append(s.all, one)
+	return one, err
+}
+
+// acquire acquires a lock, which is kept until the session is closed.
+func (s *sessions) acquire(by *session, path string) error {
+	lock, err := by.lock(path)
+	if err == nil {
+		_, err = lock(s.ctx)
 	}
-	return s, err
+	return err
 }
 
 // work runs f in a goroutine, which is to end when the context does.
@@ -138,9 +154,8 @@ func (s *server) start(t testing.TB, delay time.Duration) {
 		begin = proxy.NewRaw
 	}
 	var err error
-	if s.proxy, err = begin(s.addr); err != nil {
-		t.Fatal(err)
-	}
+	s.proxy, err = begin(s.addr)
+	require.NoError(t, err)
 	t.Cleanup(s.proxy.Close)
 	if delay > 0 {
 		s.proxy.Delay(proxy.Both, delay, 0)
@@ -170,9 +185,7 @@ func startZooKeeper(t testing.TB, n int) (all []*server) {
 	}
 	ensemble := zktest.RequireEnsemble(t, options...)
 	leader, err := ensemble.Leader()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range append(ensemble.Followers(), leader) {
 		all = append(all, &server{addr: s.Addr(), pid: s.PID(), mntr: s.Mntr})
 	}
@@ -250,9 +263,7 @@ func startRedis(t testing.TB) []*server {
 func command(t testing.TB, name string, args ...string) *zktest.ChildProcess {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("%v; \"make bench\" installs it, or: apt-get install %s-server", err, strings.TrimSuffix(name, "-server"))
-	}
+	require.NoError(t, err, `"make bench" installs it, or: apt-get install %s-server`, strings.TrimSuffix(name, "-server"))
 	return interop.Program{path}.Start(t, args...)
 }
 
@@ -271,9 +282,7 @@ func memoryDir(t testing.TB) string {
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

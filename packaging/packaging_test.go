@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // script runs a script of bash in dir, and returns what it wrote.
@@ -57,9 +57,7 @@ func TestTheDebianPackage(t *testing.T) {
 	script(t, root, "mkdir -p var/lib/dpkg/info var/lib/dpkg/updates; touch var/lib/dpkg/status var/lib/dpkg/available")
 	dpkg := "dpkg --force-not-root --root=" + root + " "
 	script(t, root, dpkg+"--install "+built[0])
-	srv, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = srv.Close() })
+	srv := coordtest.Embedded(t)
 	zkcoord := root + "/usr/bin/zkcoord"
 	require.Regexp(t, `^zkcoord \S+ \(go\S+, commit ([0-9a-f]{40}|unknown)\)`, script(t, root, zkcoord+" version"))
 	require.Equal(t, "held\n", script(t, root, zkcoord+" lock /l -- echo held", "ZK_SERVERS="+srv.ConnectString()))
@@ -133,15 +131,19 @@ func texts(t *testing.T, dir string, names map[string]string) map[string]string 
 	return found
 }
 
+// built returns a folder with the program.
+func built(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
+	return dir
+}
+
 // The completions are loaded by the shells themselves, and complete verbs,
 // flags and the paths of the servers.
 func TestShellsComplete(t *testing.T) {
 	needsDebian(t)
-	dir := t.TempDir()
-	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
-	srv, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = srv.Close() })
+	dir, srv := built(t), coordtest.Embedded(t)
 	env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "ZK_SERVERS=" + srv.ConnectString(), "HOME=" + dir}
 	script(t, dir, "zkcoord barrier set /gates/night", env...)
 	for shell, complete := range map[string]string{
@@ -178,29 +180,30 @@ func TestShellsComplete(t *testing.T) {
 	}
 }
 
+// verified is what systemd says of units.
+func verified(t *testing.T, dir string, units map[string]string) string {
+	t.Helper()
+	var files []string
+	for name, text := range units { // the program that is named has to be there
+		lay(t, dir, map[string]string{name: strings.ReplaceAll(text, "/usr/bin/zkcoord", "/usr/bin/env")})
+		files = append(files, dir+"/"+name)
+	}
+	return script(t, dir, "systemd-analyze verify --man=no "+strings.Join(files, " "))
+}
+
 func TestTheUnitsAreValid(t *testing.T) {
 	needsDebian(t)
 	dir := t.TempDir()
-	var files []string
+	units := map[string]string{}
 	for _, unit := range []string{"zkcoord-elect@.service", "zkcoord-attend.service", "zkcoord-attend.socket"} {
-		// The program that is named has to be there.
-		text := strings.ReplaceAll(read(t, unit), "/usr/bin/zkcoord", "/usr/bin/env")
-		require.NoError(t, os.WriteFile(dir+"/"+unit, []byte(text), 0o600))
-		files = append(files, dir+"/"+unit)
+		units[unit] = read(t, unit)
 	}
-	require.NotContains(t, script(t, dir, "systemd-analyze verify --man=no "+strings.Join(files, " ")), "zkcoord-")
+	require.NotContains(t, verified(t, dir, units), "zkcoord-")
 	// Its own measure: 0 is all that systemd can do, 10 nothing. A service that
 	// needs the network cannot do without that.
 	require.Regexp(t, `Overall exposure level for zkcoord-attend.service: [01]\.\d OK`,
 		script(t, dir, "systemd-analyze security --offline=yes --no-pager "+dir+"/zkcoord-attend.service"))
-	script(t, dir, "systemd-sysusers --dry-run "+mustAbs(t, "zkcoord-attend.conf"))
-}
-
-func mustAbs(t *testing.T, path string) string {
-	t.Helper()
-	path, err := filepath.Abs(path)
-	require.NoError(t, err)
-	return path
+	script(t, ".", "systemd-sysusers --dry-run $PWD/zkcoord-attend.conf")
 }
 
 func TestAnIncompatibleChangeSinceTheLastTagIsReported(t *testing.T) {
@@ -213,10 +216,7 @@ func TestAnIncompatibleChangeSinceTheLastTagIsReported(t *testing.T) {
 	}
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	write := func(name, text string) {
-		require.NoError(t, os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700))
-		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(text), 0o600))
-	}
+	write := func(name, text string) { lay(t, dir, map[string]string{name: text}) }
 	compare := func() (string, error) {
 		cmd := exec.CommandContext(t.Context(), "bash", "scripts/apidiff.sh")
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-buildvcs=false")
@@ -226,8 +226,7 @@ func TestAnIncompatibleChangeSinceTheLastTagIsReported(t *testing.T) {
 	git := "git -c user.name=test -c user.email=test@example.com "
 	top, err := filepath.Abs("..")
 	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(dir+"/scripts", 0o700))
-	script(t, dir, "cp "+top+"/scripts/apidiff.sh scripts; ln -s "+top+"/tools tools; git init -q .")
+	script(t, dir, "mkdir scripts; cp "+top+"/scripts/apidiff.sh scripts; ln -s "+top+"/tools tools; git init -q .")
 	write("go.mod", "module example.com/lib\n\ngo 1.25.0\n")
 	write("CHANGELOG.md", "## Unreleased\n\n## 0.1.0\n\n### Changed\n")
 	write("lib/lib.go", "package lib\n\nfunc Acquire(path string) error { return nil }\n")
@@ -260,7 +259,7 @@ var unitBlock = regexp.MustCompile("(?ms)^```ini\n# /etc/systemd/system/([\\w.@-
 func TestTheUnitsInTheDocumentsAreValid(t *testing.T) {
 	needsDebian(t)
 	dir := t.TempDir()
-	var units []string
+	units := map[string]string{}
 	documents, err := filepath.Glob("../docs/*.md")
 	require.NoError(t, err)
 	shown := 0
@@ -268,15 +267,12 @@ func TestTheUnitsInTheDocumentsAreValid(t *testing.T) {
 		text := read(t, doc)
 		shown += strings.Count(text, "\n```ini\n")
 		for _, unit := range unitBlock.FindAllStringSubmatch(text, -1) {
-			// The program that is named has to be there.
-			body := strings.ReplaceAll(unit[2], "/usr/bin/zkcoord", "/usr/bin/env")
-			require.NoError(t, os.WriteFile(dir+"/"+unit[1], []byte(body), 0o600))
-			units = append(units, dir+"/"+unit[1])
+			units[unit[1]] = unit[2]
 		}
 	}
 	require.Len(t, units, shown, "each begins with the path of its file")
 	require.NotEmpty(t, units)
-	require.NotContains(t, script(t, dir, "systemd-analyze verify --man=no "+strings.Join(units, " ")), dir)
+	require.NotContains(t, verified(t, dir, units), dir)
 }
 
 var metricName = regexp.MustCompile(`zkcoord_[a-z_]+`)
@@ -319,11 +315,7 @@ func TestTheFirstProcessOfAContainerMayBeTheProgram(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "sh", "-c", own+"true").Run(); err != nil {
 		t.Skipf("this machine allows no namespaces: %v", err)
 	}
-	dir := t.TempDir()
-	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
-	srv, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = srv.Close() })
+	dir, srv := built(t), coordtest.Embedded(t)
 	out := script(t, dir, own+`./zkcoord lock /l -- sh -c 'read -r name < /proc/1/comm; echo "$name"'`, "ZK_SERVERS="+srv.ConnectString())
 	require.Equal(t, "zkcoord\n", out)
 }

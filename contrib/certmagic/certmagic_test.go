@@ -82,9 +82,7 @@ func (h *host) obtain(ctx context.Context) error {
 
 func hosts(t *testing.T, n int) (all []*host, server *zkembed.Server) {
 	t.Helper()
-	server, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	server = coordtest.Embedded(t)
 	asked, dir := make(chan *host), t.TempDir()
 	for i := range n {
 		h := &host{name: fmt.Sprint("host ", i), asked: asked, issue: make(chan bool)}

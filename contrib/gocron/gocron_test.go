@@ -16,7 +16,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -73,9 +72,7 @@ func (r *replica) begins(t *testing.T) *replica {
 
 func replicas(t *testing.T) (all []*replica) {
 	t.Helper()
-	server, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	server := coordtest.Embedded(t)
 	begun := make(chan *replica)
 	for i := range 3 {
 		r := &replica{

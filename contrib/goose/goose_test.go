@@ -86,10 +86,7 @@ func (r *replica) note(ctx context.Context, db *sql.DB, migration int) error {
 
 func start(t *testing.T) (server *zkembed.Server, source string) {
 	t.Helper()
-	server, err := zkembed.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	return server, "file:" + t.TempDir() + "/db?_busy_timeout=60000&_journal_mode=WAL&_synchronous=OFF"
+	return coordtest.Embedded(t), "file:" + t.TempDir() + "/db?_busy_timeout=60000&_journal_mode=WAL&_synchronous=OFF"
 }
 
 func TestTheNextReplicaGoesOnWithTheMigrationsOfOneThatWasKilled(t *testing.T) {

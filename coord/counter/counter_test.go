@@ -19,24 +19,16 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// each runs a test on both servers and in both dialects.
-func each(t *testing.T, f func(s scene)) {
-	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(string(dialect), func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
-		})
-	}
-}
+// scene is a test on some server, in some dialect.
+type scene struct{ coordtest.Scene }
 
-type scene struct {
-	*testing.T
-	w       *zktest.World
-	dialect coord.Dialect
+func each(t *testing.T, f func(s scene)) {
+	coordtest.EachDialect(t, func(s coordtest.Scene) { f(scene{s}) })
 }
 
 func (s scene) counter(opts ...counter.Option) *counter.Counter {
 	s.Helper()
-	return of(s, coordtest.Open(s, s.w.ConnectString(), coord.WithDialect(s.dialect)), s.w.Path("n"), opts...)
+	return of(s, s.Open(), s.W.Path("n"), opts...)
 }
 
 func of(t testing.TB, c *coord.Client, path string, opts ...counter.Option) *counter.Counter {
@@ -156,8 +148,9 @@ func TestANumberThatDoesNotFitIsRefused(t *testing.T) {
 
 func TestOtherDataAreNotOverwritten(t *testing.T) {
 	each(t, func(s scene) {
-		c, n := coordtest.Open(s, s.w.ConnectString()), s.counter()
-		require.NoError(s, c.Create(coordtest.Limited(s), s.w.Path("n"), []byte("3.75")[:s.length()]))
+		c, n := s.Open(), s.counter()
+		other := map[coord.Dialect]string{coord.Curator: "3.7", coord.Kazoo: "3.75"}[s.Dialect] // of no number's length, or digits
+		require.NoError(s, c.Create(coordtest.Limited(s), s.W.Path("n"), []byte(other)))
 		require.ErrorIs(s, coordtest.Err(n.Add(coordtest.Limited(s), 1)), counter.ErrNoNumber)
 		require.ErrorIs(s, coordtest.Err(n.Get(coordtest.Limited(s))), counter.ErrNoNumber)
 		for _, err := range n.Observe(coordtest.Limited(s)) {
@@ -166,14 +159,6 @@ func TestOtherDataAreNotOverwritten(t *testing.T) {
 		require.NoError(s, n.Set(coordtest.Limited(s), 5))
 		require.EqualValues(s, 6, add(s, n, 1))
 	})
-}
-
-// length is one that no number has.
-func (s scene) length() int {
-	if s.dialect == coord.Kazoo {
-		return 4
-	}
-	return 3
 }
 
 func TestAnAddWhoseRepliesAreLostCountsOnce(t *testing.T) {

@@ -105,42 +105,37 @@ var errNoLuck = errors.New("no luck")
 
 // Real servers, in both dialects, in real time.
 func TestEachSlotIsRunByOneOfTheClients(t *testing.T) {
-	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(string(dialect), func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				ctx, stop := context.WithCancel(coordtest.Limited(t))
-				defer stop()
-				const enough = 10
-				var mu sync.Mutex
-				ran := map[string]int{}
-				var running sync.WaitGroup
-				for range 3 {
-					c := coordtest.Open(t, w.ConnectString(), coord.WithDialect(dialect))
-					s, err := cron.New(c, w.Path("cron"), every(50*time.Millisecond))
-					require.NoError(t, err)
-					running.Go(func() {
-						err := s.Run(ctx, func(_ context.Context, s *cron.Slot) ([]byte, error) {
-							mu.Lock()
-							defer mu.Unlock()
-							ran[s.Key]++
-							if len(ran) == enough {
-								stop()
-							}
-							return nil, nil
-						})
-						if !errors.Is(err, context.Canceled) {
-							t.Error(err)
-						}
-					})
-				}
-				running.Wait()
-				require.GreaterOrEqual(t, len(ran), enough)
-				for slot, times := range ran {
-					require.Equal(t, 1, times, slot)
+	coordtest.EachDialect(t, func(s coordtest.Scene) {
+		ctx, stop := context.WithCancel(coordtest.Limited(s))
+		defer stop()
+		const enough = 10
+		var mu sync.Mutex
+		ran := map[string]int{}
+		var running sync.WaitGroup
+		for range 3 {
+			c, err := cron.New(s.Open(), s.W.Path("cron"), every(50*time.Millisecond))
+			require.NoError(s, err)
+			running.Go(func() {
+				err := c.Run(ctx, func(_ context.Context, s *cron.Slot) ([]byte, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					ran[s.Key]++
+					if len(ran) == enough {
+						stop()
+					}
+					return nil, nil
+				})
+				if !errors.Is(err, context.Canceled) {
+					s.Error(err)
 				}
 			})
-		})
-	}
+		}
+		running.Wait()
+		require.GreaterOrEqual(s, len(ran), enough)
+		for slot, times := range ran {
+			require.Equal(s, 1, times, slot)
+		}
+	})
 }
 
 func TestTheKeyOfASlotIsItsInstant(t *testing.T) {

@@ -28,10 +28,6 @@ type open struct {
 	Token int64     `json:"token,omitempty"` // of the hold that did so last
 }
 
-func (m *mark) find(slot time.Time) int {
-	return slices.IndexFunc(m.Open, func(o open) bool { return o.Slot.Equal(slot) })
-}
-
 // leave removes a slot that is over.
 func (m *mark) leave(slot time.Time) {
 	m.Open = slices.DeleteFunc(m.Open, func(o open) bool { return o.Slot.Equal(slot) })
@@ -107,7 +103,7 @@ func (c *Cron) settle(ctx context.Context, slot time.Time) error {
 func (s *Slot) enter(ctx context.Context) (is bool, err error) {
 	c := s.cron
 	err = c.change(ctx, s.Txn, func(m *mark) error {
-		i := m.find(s.At)
+		i := slices.IndexFunc(m.Open, func(o open) bool { return o.Slot.Equal(s.At) })
 		if is = i >= 0; !is || m.Open[i].Token == s.Token() {
 			return nil
 		}

@@ -25,21 +25,11 @@ type SQL struct {
 	newest string
 	forget string
 
-	// raise has the statements that move a token up. The last one changes a
-	// row, unless the token is older.
-	raise []template
+	// raise has the statements that move a token up, by (name, token) and by
+	// (token, name, token). The last one changes a row, unless the token is
+	// older.
+	raise []string
 }
-
-// template is a statement, and which of (name, token) its parameters are.
-type template struct {
-	query  string
-	params []int
-}
-
-const (
-	name = iota
-	token
-)
 
 // Statement is one statement with the values of its parameters.
 type Statement struct {
@@ -55,28 +45,28 @@ func NewSQL(d Dialect, table string) (SQL, error) {
 	if !tableName.MatchString(table) {
 		return SQL{}, fmt.Errorf("fence: the table's name %q has characters other than letters, digits and _", table)
 	}
-	s := SQL{table: table}
+	first, second, number := "?", "?", "INTEGER"
+	if d == PostgreSQL {
+		first, second, number = "$1", "$2", "BIGINT"
+	}
+	s := SQL{
+		table:  table,
+		newest: `SELECT token FROM ` + table + ` WHERE name = ` + first,
+		forget: `DELETE FROM ` + table + ` WHERE name = ` + first,
+	}
 	switch d {
 	case PostgreSQL, SQLite:
-		first, second, text, number := "?", "?", "TEXT", "INTEGER"
-		if d == PostgreSQL {
-			first, second, number = "$1", "$2", "BIGINT"
-		}
-		s.schema = `CREATE TABLE IF NOT EXISTS ` + table + ` (name ` + text + ` NOT NULL PRIMARY KEY, token ` + number + ` NOT NULL)`
-		s.newest = `SELECT token FROM ` + table + ` WHERE name = ` + first
-		s.forget = `DELETE FROM ` + table + ` WHERE name = ` + first
-		s.raise = []template{{`INSERT INTO ` + table + ` AS f (name, token) VALUES (` + first + `, ` + second + `)` +
-			` ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE f.token <= excluded.token`, []int{name, token}}}
+		s.schema = `CREATE TABLE IF NOT EXISTS ` + table + ` (name TEXT NOT NULL PRIMARY KEY, token ` + number + ` NOT NULL)`
+		s.raise = []string{`INSERT INTO ` + table + ` AS f (name, token) VALUES (` + first + `, ` + second + `)` +
+			` ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE f.token <= excluded.token`}
 	case MySQL:
 		// An upsert does not tell an equal token from an older one: neither
 		// changes the row. The count of moves makes an accepted token a change.
 		s.schema = `CREATE TABLE IF NOT EXISTS ` + table +
 			` (name VARBINARY(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL, moves BIGINT NOT NULL) ENGINE=InnoDB`
-		s.newest = `SELECT token FROM ` + table + ` WHERE name = ?`
-		s.forget = `DELETE FROM ` + table + ` WHERE name = ?`
-		s.raise = []template{
-			{`INSERT INTO ` + table + ` (name, token, moves) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE moves = moves`, []int{name, token}},
-			{`UPDATE ` + table + ` SET token = ?, moves = moves + 1 WHERE name = ? AND token <= ?`, []int{token, name, token}},
+		s.raise = []string{
+			`INSERT INTO ` + table + ` (name, token, moves) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE moves = moves`,
+			`UPDATE ` + table + ` SET token = ?, moves = moves + 1 WHERE name = ? AND token <= ?`,
 		}
 	default:
 		return SQL{}, fmt.Errorf("fence: there is no dialect %d: take PostgreSQL, MySQL or SQLite", d)
@@ -90,20 +80,17 @@ func (s SQL) Schema() string { return s.schema }
 // Statements returns what [SQL.Guard] carries out, for programs that do not use
 // database/sql. Carry them out in order, in the transaction that writes. If one
 // fails, or if the last one affects no row, the token is stale: roll back.
-func (s SQL) Statements(forName string, withToken int64) ([]Statement, error) {
-	if err := valid(forName, withToken); err != nil {
+func (s SQL) Statements(name string, token int64) ([]Statement, error) {
+	if err := valid(name, token); err != nil {
 		return nil, err
 	}
 	if s.raise == nil {
 		return nil, errors.New("fence: an SQL that NewSQL did not make")
 	}
-	var all []Statement
-	for _, t := range s.raise {
-		statement := Statement{Query: t.query}
-		for _, p := range t.params {
-			statement.Args = append(statement.Args, []any{name: forName, token: withToken}[p])
-		}
-		all = append(all, statement)
+	args := [][]any{{name, token}, {token, name, token}}
+	all := make([]Statement, len(s.raise))
+	for i, query := range s.raise {
+		all[i] = Statement{query, args[i]}
 	}
 	return all, nil
 }
@@ -120,19 +107,19 @@ func (s SQL) Statements(forName string, withToken int64) ([]Statement, error) {
 // has written. Where isolation is stricter than "read committed", the database
 // may abort one of two transactions that meet; the error is not ErrStale, and
 // the holder can try again.
-func (s SQL) Guard(ctx context.Context, tx *sql.Tx, forName string, withToken int64) error {
+func (s SQL) Guard(ctx context.Context, tx *sql.Tx, name string, token int64) error {
 	if tx == nil {
 		return errors.New("fence: Guard without a transaction")
 	}
-	err := s.guard(ctx, tx, forName, withToken)
+	err := s.guard(ctx, tx, name, token)
 	if err != nil {
 		_ = tx.Rollback() // if that fails, the connection is given up, and the server rolls back
 	}
 	return err
 }
 
-func (s SQL) guard(ctx context.Context, tx *sql.Tx, forName string, withToken int64) error {
-	all, err := s.Statements(forName, withToken)
+func (s SQL) guard(ctx context.Context, tx *sql.Tx, name string, token int64) error {
+	all, err := s.Statements(name, token)
 	if err != nil {
 		return err
 	}
@@ -143,11 +130,11 @@ func (s SQL) guard(ctx context.Context, tx *sql.Tx, forName string, withToken in
 			moved, err = result.RowsAffected()
 		}
 		if err != nil {
-			return fmt.Errorf("fence %s: token %d in table %s: %w", forName, withToken, s.table, err)
+			return fmt.Errorf("fence %s: token %d in table %s: %w", name, token, s.table, err)
 		}
 	}
 	if moved < 1 {
-		return fmt.Errorf("fence %s: token %d in table %s: %w", forName, withToken, s.table, ErrStale)
+		return fmt.Errorf("fence %s: token %d in table %s: %w", name, token, s.table, ErrStale)
 	}
 	return nil
 }
@@ -161,33 +148,33 @@ type table struct {
 	db *sql.DB
 }
 
-func (t table) Raise(ctx context.Context, forName string, withToken int64) error {
+func (t table) Raise(ctx context.Context, name string, token int64) error {
 	tx, err := t.db.BeginTx(ctx, nil)
 	if err != nil {
-		return t.failure(forName, err)
+		return t.failure(name, err)
 	}
-	if err := t.Guard(ctx, tx, forName, withToken); err != nil {
+	if err := t.Guard(ctx, tx, name, token); err != nil {
 		return err
 	}
-	return t.failure(forName, tx.Commit())
+	return t.failure(name, tx.Commit())
 }
 
-func (t table) Newest(ctx context.Context, forName string) (newest int64, err error) {
-	err = t.db.QueryRowContext(ctx, t.newest, forName).Scan(&newest)
+func (t table) Newest(ctx context.Context, name string) (newest int64, err error) {
+	err = t.db.QueryRowContext(ctx, t.newest, name).Scan(&newest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
-	return newest, t.failure(forName, err)
+	return newest, t.failure(name, err)
 }
 
-func (t table) Forget(ctx context.Context, forName string) error {
-	_, err := t.db.ExecContext(ctx, t.forget, forName)
-	return t.failure(forName, err)
+func (t table) Forget(ctx context.Context, name string) error {
+	_, err := t.db.ExecContext(ctx, t.forget, name)
+	return t.failure(name, err)
 }
 
-func (t table) failure(forName string, err error) error {
+func (t table) failure(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("fence %s: table %s: %w", forName, t.table, err)
+	return fmt.Errorf("fence %s: table %s: %w", name, t.table, err)
 }

@@ -21,31 +21,18 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// each runs a test on both servers and in both dialects.
+// scene is a test on some server, in some dialect.
+type scene struct{ coordtest.Scene }
+
 func each(t *testing.T, f func(s scene)) {
-	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(string(dialect), func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
-		})
-	}
-}
-
-type scene struct {
-	*testing.T
-	w       *zktest.World
-	dialect coord.Dialect
-}
-
-func (s scene) open(servers string) *coord.Client {
-	s.Helper()
-	return coordtest.Open(s, servers, coord.WithDialect(s.dialect))
+	coordtest.EachDialect(t, func(s coordtest.Scene) { f(scene{s}) })
 }
 
 // told opens a client, and tells when a membership of it begins and is lost.
 func (s scene) told(servers string) (c *coord.Client, granted, lost chan struct{}) {
 	s.Helper()
 	granted, lost = make(chan struct{}, 8), make(chan struct{}, 8)
-	return coordtest.Open(s, servers, coord.WithDialect(s.dialect), coord.WithObserver(func(e event.Event) {
+	return s.OpenAt(servers, coord.WithObserver(func(e event.Event) {
 		switch {
 		case e.Kind == event.Granted:
 			granted <- struct{}{}
@@ -57,7 +44,7 @@ func (s scene) told(servers string) (c *coord.Client, granted, lost chan struct{
 
 func (s scene) group() *group.Group {
 	s.Helper()
-	return of(s, s.open(s.w.ConnectString()), s.w.Path("members"))
+	return of(s, s.Open(), s.W.Path("members"))
 }
 
 func of(t testing.TB, c *coord.Client, path string) *group.Group {
@@ -141,15 +128,15 @@ func TestAllSeeWhoIsThereAndWithWhatData(t *testing.T) {
 
 func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 	each(t, func(s scene) {
-		c, granted, _ := s.told(s.w.ConnectString())
+		c, granted, _ := s.told(s.W.ConnectString())
 		seen := observe(s, s.group())
 		ctx, leave := context.WithCancel(s.Context())
 		defer leave()
-		g := of(s, c, s.w.Path("members"))
+		g := of(s, c, s.W.Path("members"))
 		stayed := coordtest.Go(func() error { return g.Stay(ctx, "a", []byte("x")) })
 		first := shows(s, seen, "a=x")
 		zktest.Receive(s, coordtest.Soon, granted, "it is a member")
-		s.w.ExpireSession(c.SessionID())
+		s.W.ExpireSession(c.SessionID())
 		again := shows(s, seen, "a=x")
 		for again[0].Token == first[0].Token {
 			again = shows(s, seen, "a=x")
@@ -164,19 +151,19 @@ func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 // It is cut off until it has lost its place, and cannot join again.
 func TestAMemberThatIsToJoinAgainStopsWithItsContext(t *testing.T) {
 	each(t, func(s scene) {
-		c, granted, lost := s.told(s.w.Proxy().Addr())
+		c, granted, lost := s.told(s.W.Proxy().Addr())
 		seen := observe(s, s.group())
 		ctx, leave := context.WithCancel(s.Context())
 		defer leave()
-		stayed := coordtest.Go(func() error { return of(s, c, s.w.Path("members")).Stay(ctx, "a", []byte("x")) })
+		stayed := coordtest.Go(func() error { return of(s, c, s.W.Path("members")).Stay(ctx, "a", []byte("x")) })
 		shows(s, seen, "a=x")
 		zktest.Receive(s, coordtest.Soon, granted, "it is a member")
-		s.w.Proxy().Blackhole(proxy.Both)
+		s.W.Proxy().Blackhole(proxy.Both)
 		zktest.Receive(s, coordtest.Soon, lost, "the member knows of the loss")
 		require.Empty(s, stayed)
 		leave()
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, stayed, "the member stops"))
-		s.w.Proxy().Heal()
+		s.W.Proxy().Heal()
 		shows(s, seen)
 	})
 }
@@ -204,8 +191,8 @@ func TestOneAtATimeHasAnID(t *testing.T) {
 // A request to leave stands before the data, and hides them from nobody.
 func TestAMemberThatIsAskedToLeaveKeepsItsData(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.open(s.w.ConnectString())
-		m, err := of(s, c, s.w.Path("members")).Join(coordtest.Limited(s), "a", nil)
+		c := s.Open()
+		m, err := of(s, c, s.W.Path("members")).Join(coordtest.Limited(s), "a", nil)
 		require.NoError(s, err)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, m.Node()))
 		zktest.Receive(s, coordtest.Soon, m.Revoked(), "the request")
@@ -217,9 +204,9 @@ func TestAMemberThatIsAskedToLeaveKeepsItsData(t *testing.T) {
 // In the Kazoo dialect other children are no members.
 func TestOnlyMembersAreListed(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		s := scene{t, w, coord.Kazoo}
+		s := scene{coordtest.Scene{T: t, W: w, Dialect: coord.Kazoo}}
 		m := join(s, s.group(), "a", "x")
-		c := s.open(w.ConnectString())
+		c := s.Open()
 		require.NoError(s, c.Create(coordtest.Limited(s), w.Path("members/other"), nil))
 		shows(s, observe(s, s.group()), "a=x")
 		require.NoError(s, m.Release(coordtest.Limited(s)))
@@ -245,8 +232,8 @@ func TestWhatIsNoMemberIsRefused(t *testing.T) {
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	each(t, func(s scene) {
-		p := s.w.Proxy()
-		g := of(s, s.open(p.Addr()), s.w.Path("members"))
+		p := s.W.Proxy()
+		g := of(s, s.OpenAt(p.Addr()), s.W.Path("members"))
 		m := join(s, g, "a", "x")
 		p.Blackhole(proxy.Both)
 		for name, call := range map[string]func(context.Context) error{

@@ -121,11 +121,8 @@ func (r record) encode(data []byte) []byte {
 	return append(append(head, '\n'), data...)
 }
 
-// decode reads a record; it is zero if there is none.
+// decode reads a record.
 func decode(data []byte) (r record, err error) {
-	if data == nil {
-		return r, nil
-	}
 	head, rest, _ := bytes.Cut(data, []byte{'\n'})
 	if err := json.Unmarshal(head, &r); err != nil || r.State != Running && r.State != Done && r.State != Failed {
 		return record{}, fmt.Errorf("%w: the data %.40q are no record of a job; Forget deletes them", coord.ErrInvalid, data)
@@ -153,9 +150,6 @@ func (o *Once) read(ctx context.Context, p place) (record, coord.Stat, error) {
 	}
 	if err != nil {
 		return record{}, stat, err
-	}
-	if data == nil {
-		data = []byte{} // there is a node, and it is no record
 	}
 	r, err := decode(data)
 	if err != nil {

@@ -21,33 +21,19 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// each runs a test on both servers and in both dialects.
+// scene is a test on some server, in some dialect.
+type scene struct{ coordtest.Scene }
+
 func each(t *testing.T, f func(s scene)) {
-	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(string(dialect), func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
-		})
-	}
+	coordtest.EachDialect(t, func(s coordtest.Scene) { f(scene{s}) })
 }
 
-// scene is a ledger's path on some server, in some dialect.
-type scene struct {
-	*testing.T
-	w       *zktest.World
-	dialect coord.Dialect
-}
-
-func (s scene) path() string { return s.w.Path("jobs") }
-
-func (s scene) open() *coord.Client {
-	s.Helper()
-	return coordtest.Open(s, s.w.ConnectString(), coord.WithDialect(s.dialect))
-}
+func (s scene) path() string { return s.W.Path("jobs") }
 
 // ledger returns the ledger for a client of its own.
 func (s scene) ledger(opts ...once.Option) *once.Once {
 	s.Helper()
-	return ledger(s, s.open(), s.path(), opts...)
+	return ledger(s, s.Open(), s.path(), opts...)
 }
 
 func ledger(t testing.TB, c *coord.Client, path string, opts ...once.Option) *once.Once {
@@ -78,7 +64,7 @@ func fails(context.Context, *once.Run) ([]byte, error) { return nil, errNoLuck }
 type doing struct {
 	begun chan *once.Run
 	end   chan error
-	ended chan outcome
+	ended <-chan outcome
 }
 
 type outcome struct {
@@ -86,13 +72,15 @@ type outcome struct {
 	err error
 }
 
+func told(res once.Result, err error) outcome { return outcome{res, err} }
+
 // begin has a job begin in the background, and returns when it runs.
 func begin(t testing.TB, o *once.Once, key string) (*doing, *once.Run) {
 	t.Helper()
-	d := &doing{make(chan *once.Run, 1), make(chan error, 1), make(chan outcome, 1)}
+	d := &doing{begun: make(chan *once.Run, 1), end: make(chan error, 1)}
 	ctx := context.WithoutCancel(t.Context())
-	go func() {
-		res, err := o.Do(ctx, key, func(ctx context.Context, r *once.Run) ([]byte, error) {
+	d.ended = coordtest.Go(func() outcome {
+		return told(o.Do(ctx, key, func(ctx context.Context, r *once.Run) ([]byte, error) {
 			d.begun <- r
 			select {
 			case err := <-d.end:
@@ -100,9 +88,8 @@ func begin(t testing.TB, o *once.Once, key string) (*doing, *once.Run) {
 			case <-ctx.Done():
 				return []byte("cut"), context.Cause(ctx)
 			}
-		})
-		d.ended <- outcome{res, err}
-	}()
+		}))
+	})
 	return d, zktest.Receive(t, coordtest.Soon, d.begun, "the job begins")
 }
 
@@ -149,20 +136,19 @@ func TestAJobThatWasDoneIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-func TestWhoComesMeanwhileGetsTheResultOrIsToldThatItRuns(t *testing.T) {
+func TestWhoComesMeanwhileWaitsForTheResultWithinItsContextOrIsToldThatItRuns(t *testing.T) {
 	each(t, func(s scene) {
 		running, run := begin(s, s.ledger(), "report")
 		require.NotZero(s, run.Token())
 		require.ErrorIs(s, coordtest.Err(s.ledger().TryDo(coordtest.Limited(s), "report", never(s))), coord.ErrBusy)
 		require.ErrorIs(s, s.ledger().Forget(coordtest.Limited(s), "report"), coord.ErrBusy)
+		impatient := s.ledger()
+		require.ErrorIs(s, coordtest.Err(impatient.Do(coordtest.Within(s, 50*time.Millisecond), "report", never(s))), context.DeadlineExceeded)
 		var waiting sync.WaitGroup
 		results := make(chan outcome, 8)
 		for _, o := range []*once.Once{s.ledger(), s.ledger()} {
 			for range 4 {
-				waiting.Go(func() {
-					res, err := o.Do(coordtest.Limited(s), "report", never(s))
-					results <- outcome{res, err}
-				})
+				waiting.Go(func() { results <- told(o.Do(coordtest.Limited(s), "report", never(s))) })
 			}
 		}
 		require.Equal(s, once.Running, list(s, s.ledger())[0].State)
@@ -174,17 +160,6 @@ func TestWhoComesMeanwhileGetsTheResultOrIsToldThatItRuns(t *testing.T) {
 		for range 8 {
 			require.Equal(s, own, <-results)
 		}
-	})
-}
-
-func TestAWaitForAJobEndsWithItsContext(t *testing.T) {
-	each(t, func(s scene) {
-		running, _ := begin(s, s.ledger(), "report")
-		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
-		defer cancel()
-		require.ErrorIs(s, coordtest.Err(s.ledger().Do(ctx, "report", never(s))), context.DeadlineExceeded)
-		running.end <- nil
-		require.NoError(s, running.wait(s).err)
 	})
 }
 
@@ -261,9 +236,9 @@ func TestARunIsBegunAndEndedByTwoCalls(t *testing.T) {
 // The session ends in the middle, as after a crash.
 func TestAfterACrashAJobRunsAgainUnlessItMayRunOnceOnly(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.open()
+		c := s.Open()
 		running, run := begin(s, ledger(s, c, s.path()), "report")
-		s.w.ExpireSession(run.Session())
+		s.W.ExpireSession(run.Session())
 		lost := running.wait(s)
 		require.ErrorIs(s, lost.err, coord.ErrLost)
 		require.Equal(s, once.Unfinished, lost.res.State)
@@ -290,7 +265,7 @@ func TestAJobThatIsForgottenIsDoneAgain(t *testing.T) {
 	each(t, func(s scene) {
 		o := s.ledger()
 		require.NoError(s, o.Forget(coordtest.Limited(s), "report"), "there is none")
-		there, _, err := s.w.Admin().Exists(s.path())
+		there, _, err := s.W.Admin().Exists(s.path())
 		require.NoError(s, err)
 		require.False(s, there, "nothing is made for that")
 		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says("one"))))
@@ -364,7 +339,7 @@ func TestEarlierRunsOfAJobThatRunsTakeNobodysPlace(t *testing.T) {
 		run("tries", fails, "tries")
 		entries := 0
 		for i := range 5 {
-			if names, _, err := s.w.Admin().Children(fmt.Sprint(s.path(), "/log/", i)); err == nil {
+			if names, _, err := s.W.Admin().Children(fmt.Sprint(s.path(), "/log/", i)); err == nil {
 				entries += len(names)
 			}
 		}
@@ -437,18 +412,14 @@ func TestResultsThatDoNotFitAreAFailure(t *testing.T) {
 
 func TestANodeThatIsNoRecordIsNamed(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.open()
+		c := s.Open()
 		o := ledger(s, c, s.path())
 		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says(""))))
-		node := ""
-		for i := range 32 {
-			dir := fmt.Sprintf("%s/keys/%02d/report", s.path(), i)
-			if _, there, err := c.Exists(coordtest.Limited(s), dir); err == nil && there {
-				node = dir + "/record"
-			}
-		}
+		dir, err := once.Dir(o, "report")
+		require.NoError(s, err)
+		node := dir + "/report/record"
 		require.NoError(s, coordtest.Err(c.Txn(coordtest.Limited(s), coord.SetOp(node, []byte("scribble"), -1))))
-		_, err := o.Do(coordtest.Limited(s), "report", never(s))
+		err = coordtest.Err(o.Do(coordtest.Limited(s), "report", never(s)))
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, node)
 		for _, err := range o.List(coordtest.Limited(s)) {

@@ -45,15 +45,14 @@ func TestAJobWhoseRepliesAreLostRunsOnce(t *testing.T) {
 func TestTheEndOfAJobThatAnotherHasTakenOverIsNotOnRecord(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		begun, goOn, ended := make(chan bool), make(chan bool), make(chan outcome)
-		go func() {
-			res, err := ledger(b, c, "/jobs").Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) {
+		begun, goOn := make(chan bool), make(chan bool)
+		ended := coordtest.Go(func() outcome {
+			return told(ledger(b, c, "/jobs").Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) {
 				close(begun)
 				<-goOn // a careless job, which does not look at its context
 				return []byte("the first"), nil
-			})
-			ended <- outcome{res, err}
-		}()
+			}))
+		})
 		<-begun
 		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
 		res, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("the second"))
@@ -78,8 +77,7 @@ func TestAllWhoWaitHearOfTheEndAtOnce(t *testing.T) {
 		for range 20 {
 			o := ledger(b, b.Open(), "/jobs")
 			waiting.Go(func() {
-				_, err := o.Do(b.Context(), "report", never(b))
-				if err != nil {
+				if _, err := o.Do(b.Context(), "report", never(b)); err != nil {
 					b.Error(err)
 				}
 			})
@@ -100,11 +98,7 @@ func TestWhoIsGrantedTheLockLooksAtTheRecord(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(T/3))
-		ended := make(chan outcome)
-		go func() {
-			res, err := ledger(b, c, "/jobs").TryDo(b.Context(), "report", never(b))
-			ended <- outcome{res, err}
-		}()
+		ended := coordtest.Go(func() outcome { return told(ledger(b, c, "/jobs").TryDo(b.Context(), "report", never(b))) })
 		<-slow.Struck()
 		own, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("meanwhile"))
 		require.NoError(b, err)
@@ -121,19 +115,16 @@ func TestAWaitLeavesNoWatchOnTheRecord(t *testing.T) {
 			waiter, key := ledger(b, b.Open(), "/jobs"), fmt.Sprint(i)
 			c := b.Open()
 			running, run := begin(b, ledger(b, c, "/jobs"), key)
-			ended := make(chan outcome)
-			go func() {
-				res, err := waiter.Do(b.Context(), key, says("after a crash"))
-				ended <- outcome{res, err}
-			}()
+			ended := coordtest.Go(func() outcome { return told(waiter.Do(b.Context(), key, says("after a crash"))) })
 			time.Sleep(time.Minute)
+			var want error
 			if crash {
+				want = coord.ErrLost
 				require.NoError(b, b.Server.ExpireSession(run.Session()))
-				require.ErrorIs(b, running.wait(b).err, coord.ErrLost)
 			} else {
 				running.end <- nil
-				require.NoError(b, running.wait(b).err)
 			}
+			require.ErrorIs(b, running.wait(b).err, want)
 			own := <-ended
 			require.NoError(b, own.err)
 			require.Equal(b, crash, string(own.res.Data) == "after a crash")
@@ -249,11 +240,8 @@ func TestOnlyTheNewestRecordSaysThatAJobIsUnfinished(t *testing.T) {
 		b.Server.AddFollower(T/10, c.SessionID()) // it goes there when it connects again
 		time.Sleep(T)
 		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.Delay(time.Second))
-		ended := make(chan outcome)
-		go func() {
-			res, err := ledger(b, c, "/jobs", once.Attempts(1, 0)).TryDo(b.Context(), "report", never(b))
-			ended <- outcome{res, err}
-		}()
+		careful := ledger(b, c, "/jobs", once.Attempts(1, 0))
+		ended := coordtest.Go(func() outcome { return told(careful.TryDo(b.Context(), "report", never(b))) })
 		<-slow.Struck()
 		running.end <- nil
 		own := running.wait(b)

@@ -87,7 +87,7 @@ func (a *attempt) choose(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		known := parse(names)
+		known := parse(names).below(a.n)
 		own, err := a.own(v, known)
 		if err != nil {
 			return false, err
@@ -130,15 +130,16 @@ func (a *attempt) leave() {
 }
 
 // own returns the number of this owner; nil if it has none.
-func (a *attempt) own(v *coord.View, known map[int]bool) (*State, error) {
+func (a *attempt) own(v *coord.View, known numbers) (*State, error) {
 	if a.owner == "" {
 		return nil, nil
 	}
-	a.ahead(v, known)
-	for _, number := range slices.Sorted(keys(known)) {
-		if number >= a.n {
-			break
-		}
+	paths := make([]string, len(known))
+	for i, number := range known {
+		paths[i] = a.layout.number(number)
+	}
+	v.Ahead(paths...)
+	for _, number := range known {
 		now, err := a.look(v, number)
 		if err != nil {
 			return nil, err
@@ -150,32 +151,16 @@ func (a *attempt) own(v *coord.View, known map[int]bool) (*State, error) {
 	return nil, nil
 }
 
-// ahead begins to read the entries of numbers.
-func (a *attempt) ahead(v *coord.View, numbers map[int]bool) {
-	var paths []string
-	for number := range numbers {
-		if number < a.n {
-			paths = append(paths, a.layout.number(number))
-		}
-	}
-	v.Ahead(paths...)
-}
-
 // look reads the entry of a number.
 func (a *attempt) look(v *coord.View, number int) (State, error) {
-	now := State{Number: number, version: -1}
 	data, stat, err := v.Get(a.layout.number(number))
-	if errors.Is(err, coord.ErrNoNode) {
-		return now, nil
-	}
-	now.read(decode(data), stat)
-	return now, err
+	return state(number, data, stat, err)
 }
 
 // free returns the lowest number that nobody holds, and that is no other
 // owner's; or the one whose owner has been away for the longest time beyond its
 // cooldown; or nil, and the look is called again when there may be one.
-func (a *attempt) free(ctx context.Context, v *coord.View, known map[int]bool) (*State, error) {
+func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*State, error) {
 	names, err := v.Dir(a.layout.Held())
 	if err != nil {
 		return nil, err
@@ -183,11 +168,11 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known map[int]bool) (
 	held := parse(names)
 	var owned []State
 	for number := range a.n {
-		if held[number] {
+		if held.has(number) {
 			continue
 		}
 		now := State{Number: number, version: -1}
-		if known[number] {
+		if known.has(number) {
 			if now, err = a.look(v, number); err != nil {
 				return nil, err
 			}

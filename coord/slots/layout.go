@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -37,30 +36,32 @@ func (l Layout) number(number int) string { return l.numbers() + "/" + name(numb
 
 func name(number int) string { return strconv.Itoa(number) }
 
+// numbers are in order.
+type numbers []int
+
 // parse reads the numbers among the names in a directory.
-func parse(names []string) map[int]bool {
-	all := map[int]bool{}
+func parse(names []string) (all numbers) {
 	for _, is := range names {
 		if number, err := strconv.Atoi(is); err == nil && number >= 0 && name(number) == is {
-			all[number] = true
+			all = append(all, number)
 		}
 	}
+	slices.Sort(all)
 	return all
 }
 
-func keys(sets ...map[int]bool) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for _, set := range sets {
-			for number := range set {
-				if !yield(number) {
-					return
-				}
-			}
-		}
-	}
+func (all numbers) has(number int) bool {
+	_, found := slices.BinarySearch(all, number)
+	return found
 }
 
-func children(ctx context.Context, c *coord.Client, dir string) (map[int]bool, error) {
+// below returns those that are less than n.
+func (all numbers) below(n int) numbers {
+	i, _ := slices.BinarySearch(all, n)
+	return all[:i]
+}
+
+func children(ctx context.Context, c *coord.Client, dir string) (numbers, error) {
 	names, err := c.Children(ctx, dir)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
@@ -91,6 +92,3 @@ func decode(data []byte) (e entry) {
 	}
 	return e
 }
-
-// cut takes what makes a claim's data unlike any other's from its identity.
-func cut(data string) (identity, unique string, found bool) { return strings.Cut(data, "\n") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -138,23 +139,21 @@ func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err err
 	if err != nil {
 		return nil, err
 	}
-	numbers := slices.Sorted(keys(known, held))
-	for _, number := range slices.Compact(numbers) {
-		now := State{Number: number, version: -1}
+	both := slices.Sorted(slices.Values(slices.Concat(known, held)))
+	for _, number := range slices.Compact(both) {
 		data, stat, err := c.Get(ctx, l.number(number))
-		if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		now, err := state(number, data, stat, err)
+		if err != nil {
 			return nil, err
-		} else if err == nil {
-			now.read(decode(data), stat)
 		}
-		if held[number] {
+		if held.has(number) {
 			holders, err := inspect.Describe(ctx, c, l.Held(), []coord.Contender{{Name: name(number), Kind: Kind, Dialect: c.Dialect()}})
 			if err != nil {
 				return nil, err
 			}
 			for _, h := range holders {
 				h.Holds = true
-				h.Owner, _, _ = cut(h.Owner)
+				h.Owner, _, _ = strings.Cut(h.Owner, "\n") // without what makes a claim's data unlike any other's
 				now.Holder = &h
 			}
 		}
@@ -163,11 +162,17 @@ func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err err
 	return all, nil
 }
 
-func (s *State) read(e entry, stat coord.Stat) {
-	s.Owner, s.Cooldown, s.version = e.Owner, e.Cooldown, stat.Version
-	if e.Away {
-		s.Away = stat.Modified
+// state is what a read of a number's entry says, which may be missing.
+func state(number int, data []byte, stat coord.Stat, err error) (State, error) {
+	if errors.Is(err, coord.ErrNoNode) {
+		return State{Number: number, version: -1}, nil
 	}
+	e := decode(data)
+	now := State{Number: number, Owner: e.Owner, Cooldown: e.Cooldown, version: stat.Version}
+	if e.Away {
+		now.Away = stat.Modified
+	}
+	return now, err
 }
 
 // due is when another owner may be given the number.

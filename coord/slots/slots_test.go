@@ -20,30 +20,17 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// each runs a test on both servers and in both dialects.
+// scene is a test on some server, in some dialect.
+type scene struct{ coordtest.Scene }
+
 func each(t *testing.T, f func(s scene)) {
-	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(string(dialect), func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
-		})
-	}
-}
-
-type scene struct {
-	*testing.T
-	w       *zktest.World
-	dialect coord.Dialect
-}
-
-func (s scene) open(servers string) *coord.Client {
-	s.Helper()
-	return coordtest.Open(s, servers, coord.WithDialect(s.dialect))
+	coordtest.EachDialect(t, func(s coordtest.Scene) { f(scene{s}) })
 }
 
 // client returns the slots for a client of its own.
 func (s scene) client(n int, opts ...slots.Option) *slots.Slots {
 	s.Helper()
-	return of(s, s.open(s.w.ConnectString()), s.w.Path("ids"), n, opts...)
+	return of(s, s.Open(), s.W.Path("ids"), n, opts...)
 }
 
 func of(t testing.TB, c *coord.Client, path string, n int, opts ...slots.Option) *slots.Slots {
@@ -76,16 +63,15 @@ func release(t testing.TB, slots ...*slots.Slot) {
 
 // begin acquires in the background.
 func begin(ctx context.Context, s *slots.Slots) <-chan granted {
-	return coordtest.Go(func() granted {
-		slot, err := s.Acquire(ctx)
-		return granted{slot, err}
-	})
+	return coordtest.Go(func() granted { return told(s.Acquire(ctx)) })
 }
 
 type granted struct {
 	slot *slots.Slot
 	err  error
 }
+
+func told(slot *slots.Slot, err error) granted { return granted{slot, err} }
 
 func given(t testing.TB, g <-chan granted, number int) *slots.Slot {
 	t.Helper()
@@ -99,7 +85,7 @@ func given(t testing.TB, g <-chan granted, number int) *slots.Slot {
 func (s scene) inLine(n int) {
 	s.Helper()
 	zktest.Eventually(s, coordtest.Soon, func() bool {
-		line, _, err := s.w.Admin().Children(s.w.Path("ids/line"))
+		line, _, err := s.W.Admin().Children(s.W.Path("ids/line"))
 		return err == nil && len(line) == n
 	}, "%d in line", n)
 }
@@ -223,7 +209,7 @@ func TestAnOwnerWaitsForItsNumberAndKeepsNobodyWaiting(t *testing.T) {
 		wait := begin(s.Context(), same)
 		other := has(s, s.client(3), 1)
 		require.Empty(s, wait, "two have a's number")
-		s.w.ExpireSession(former.Session())
+		s.W.ExpireSession(former.Session())
 		again := given(s, wait, 0)
 		zktest.Receive(s, coordtest.Soon, former.Done(), "the loss")
 		release(s, other, again)
@@ -286,8 +272,8 @@ func TestWhatAreNoSlotsIsRefused(t *testing.T) {
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	each(t, func(s scene) {
-		p := s.w.Proxy()
-		pool := of(s, s.open(p.Addr()), s.w.Path("ids"), 2, slots.Durable("a", 0))
+		p := s.W.Proxy()
+		pool := of(s, s.OpenAt(p.Addr()), s.W.Path("ids"), 2, slots.Durable("a", 0))
 		release(s, has(s, pool, 0))
 		p.Blackhole(proxy.Both)
 		for name, call := range map[string]func(context.Context) error{
@@ -304,7 +290,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 
 func TestOnlyTheFirstInLineIsWokenByARelease(t *testing.T) {
 	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
-	s := scene{t, w, coord.Curator}
+	s := scene{coordtest.Scene{T: t, W: w, Dialect: coord.Curator}}
 	open := func() *coord.Client {
 		return coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	}

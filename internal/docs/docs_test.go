@@ -58,11 +58,10 @@ func read(t *testing.T, path string) string {
 
 // What a reader copies compiles outside of this module.
 func TestExamplesOfTheLibraryImportNoInternalPackage(t *testing.T) {
-	for _, path := range files(t, "*example*_test.go") {
-		if strings.Contains(path, "/internal/") {
-			continue // of the command
+	for path, text := range texts(t, "*example*_test.go") {
+		if !strings.Contains(path, "/internal/") { // of the command
+			require.NotContains(t, text, `"github.com/zkcoord/zkcoord/internal/`, path)
 		}
-		require.NotContains(t, read(t, path), `"github.com/zkcoord/zkcoord/internal/`, path)
 	}
 }
 
@@ -79,19 +78,12 @@ func TestNoExampleWaitsForServersForEver(t *testing.T) {
 	}
 }
 
+var aroundLines = regexp.MustCompile(`\s*\n\s*`)
+
 // squeezed drops indentation and empty lines.
 func squeezed(text string) string {
-	var b strings.Builder
-	b.WriteByte('\n')
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			b.WriteString(line + "\n")
-		}
-	}
-	return b.String()
+	return "\n" + aroundLines.ReplaceAllString(strings.TrimSpace(text), "\n") + "\n"
 }
-
-var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
 // What the documents show is compiled: each block of Go stands, but for its
 // indentation, in a test file.
@@ -100,16 +92,11 @@ func TestTheExamplesInTheDocumentsAreCompiled(t *testing.T) {
 	for _, text := range texts(t, "*_test.go") {
 		compiled.WriteString(squeezed(text))
 	}
-	blocks := 0
-	for path, text := range texts(t, "*.md") {
-		for _, block := range goBlock.FindAllStringSubmatch(text, -1) {
-			blocks++
-			if !strings.Contains(compiled.String(), squeezed(block[1])) {
-				t.Errorf("%s: no test compiles this example:\n%s", path, block[1])
-			}
+	for _, b := range blocksOfKind(t, "go") {
+		if !strings.Contains(compiled.String(), squeezed(b.text)) {
+			t.Errorf("%v: no test compiles this example:\n%s", b, b.text)
 		}
 	}
-	require.Positive(t, blocks)
 }
 
 var (
@@ -155,35 +142,31 @@ var (
 // beginning of one, F07 stands for TestF07…, and -run finds what contains its
 // pattern.
 func TestTheTestsThatTheDocumentsNameExist(t *testing.T) {
-	tests := map[string]bool{}
+	tests := "\n" // a line for each
 	for _, text := range texts(t, "*_test.go") {
 		for _, found := range declared.FindAllStringSubmatch(text, -1) {
-			tests[found[1]] = true
+			tests += found[1] + "\n"
 		}
-	}
-	exists := func(is func(name, like string) bool, like string) bool {
-		for name := range tests {
-			if is(name, like) {
-				return true
-			}
-		}
-		return false
 	}
 	checked := 0
 	for path, text := range texts(t, "*.md") {
 		for _, name := range named.FindAllString(text, -1) {
 			checked++
-			if begin, cut := strings.CutSuffix(name, "…"); !tests[name] && !(cut && exists(strings.HasPrefix, begin)) {
+			begin, cut := strings.CutSuffix(name, "…")
+			if !cut {
+				begin += "\n"
+			}
+			if !strings.Contains(tests, "\n"+begin) {
 				t.Errorf("%s names %s, and there is no such test", path, name)
 			}
 		}
 		for _, number := range scenario.FindAllString(text, -1) {
-			if !exists(strings.HasPrefix, "Test"+number) {
+			if !strings.Contains(tests, "\nTest"+number) {
 				t.Errorf("%s names %s, and there is no such scenario", path, number)
 			}
 		}
 		for _, found := range run.FindAllStringSubmatch(text, -1) {
-			if !exists(strings.Contains, found[1]) {
+			if !strings.Contains(tests, found[1]) {
 				t.Errorf("%s says %q, and no test is run by that", path, found[0])
 			}
 		}
@@ -216,11 +199,10 @@ var code = regexp.MustCompile("`[^`]*`")
 // what is between fences or written by a program, and a single long word (code
 // counts as one) are as long as they are.
 func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
-	for _, path := range files(t, "*.md") {
+	for path, text := range texts(t, "*.md") {
 		if filepath.Base(path) == "CHANGELOG.md" {
 			continue // an entry is a line
 		}
-		text := read(t, path)
 		fence, written := false, false
 		for i, line := range strings.Split(text, "\n") {
 			switch {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +23,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // runbooks are the run-books of docs/operations.md, and the parts of
@@ -42,10 +40,8 @@ var runbooks = map[string]func(b *book){
 	"Permissions":  permitted,
 }
 
-// bringing are the run-books that bring servers of their own.
-var bringing = []string{"Lost quorum", "TLS", "Permissions"}
-
-// A book is a run-book at its desk.
+// A book is a run-book at its desk, with an embedded server, unless it brings
+// servers of its own.
 type book struct {
 	*desk
 	steps []block
@@ -55,21 +51,13 @@ func runBooks(t *testing.T, bin string) {
 	for heading, play := range runbooks {
 		t.Run(heading, func(t *testing.T) {
 			t.Parallel()
-			b := &book{}
+			b := &book{desk: newDesk(t, bin, coordtest.Embedded(t).ConnectString())}
 			for _, s := range blocksOfKind(t, "sh") {
 				if s.heading == heading {
 					b.steps = append(b.steps, s)
 				}
 			}
 			require.NotEmpty(t, b.steps)
-			connect := ""
-			if !slices.Contains(bringing, heading) {
-				srv, err := zkembed.Start()
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = srv.Close() })
-				connect = srv.ConnectString()
-			}
-			b.desk = newDesk(t, bin, connect)
 			play(b)
 		})
 	}
@@ -97,39 +85,20 @@ func (b *book) mutex(c *coord.Client, path string) *lock.Mutex {
 
 func (b *book) acquire(c *coord.Client, path string) *coord.Hold {
 	b.t.Helper()
-	h, err := b.mutex(c, path).Acquire(coordtest.Limited(b.t))
-	require.NoError(b.t, err)
-	return h
-}
-
-// create makes a node by hand, and its parents.
-func (b *book) create(path, data string, flags int32) *zk.Conn {
-	b.t.Helper()
-	conn := zktest.Connect(b.t, b.connect, 10*time.Second)
-	for i, r := range path[1:] {
-		if r == '/' {
-			_, _ = conn.Create(path[:i+1], nil, 0, zk.WorldACL(zk.PermAll)) // there, perhaps
-		}
-	}
-	_, err := conn.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll))
-	require.NoError(b.t, err)
-	return conn
+	return coordtest.Acquire(b.t, b.mutex(c, path))
 }
 
 // waiting begins to wait for a lock, under other holds, and returns where the
 // outcome is told.
 func (b *book) waiting(c *coord.Client, path string, line int, under ...*coord.Hold) <-chan error {
 	b.t.Helper()
-	m, granted := b.mutex(c, path), make(chan error, 1)
+	m := b.mutex(c, path)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.t.Cleanup(cancel)
 	for _, h := range under {
 		ctx = h.Context(ctx)
 	}
-	go func() {
-		_, err := m.Acquire(ctx)
-		granted <- err
-	}()
+	granted := coordtest.Go(func() error { return coordtest.Err(m.Acquire(ctx)) })
 	zktest.Eventually(b.t, coordtest.Soon, func() bool {
 		all, err := m.Contenders(b.t.Context())
 		return err == nil && len(all) == line
@@ -150,7 +119,7 @@ func stuckLock(b *book) {
 const orphans = "_c_6f0d2b0a-6c1e-4a3e-9a53-0c7c4f6f2d11-lock-0000000001"
 
 func orphan(b *book) {
-	b.create("/locks/old/"+orphans, "by hand", 0)
+	require.NoError(b.t, b.client("somebody").Create(b.t.Context(), "/locks/old/"+orphans, []byte("by hand")))
 	granted := b.waiting(b.client("patient"), "/locks/old", 2)
 	text := b.step(0, "1 zkcoord doctor")
 	require.Contains(b.t, text, "belongs to no session")
@@ -179,11 +148,14 @@ func lostQuorum(b *book) {
 
 func fullCounter(b *book) {
 	zktest.Require(b.t, zktest.Real) // for Java
-	user := b.create("/locks/old/"+strings.Replace(orphans, "0000000001", "2147418112", 1), "user", zk.FlagEphemeral)
-	_, err := b.mutex(b.client("next"), "/locks/old").TryAcquire(b.t.Context())
+	user, last := b.client("user"), "/locks/old/"+strings.Replace(orphans, "0000000001", "2147418112", 1)
+	require.NoError(b.t, user.EnsureDir(b.t.Context(), "/locks/old"))
+	_, err := user.Txn(b.t.Context(), coord.EphemeralOp(last, []byte("user")))
+	require.NoError(b.t, err)
+	_, err = b.mutex(b.client("next"), "/locks/old").TryAcquire(b.t.Context())
 	require.ErrorIs(b.t, err, coord.ErrBusy)
 	require.Contains(b.t, b.step(0), "2147418112 of 2147483647 sequence numbers")
-	user.Close()
+	require.NoError(b.t, user.Close(context.Background()))
 	b.step(1)
 	h := b.acquire(b.client("next"), "/locks/old")
 	require.True(b.t, strings.HasSuffix(h.Node(), "-0000000000"), h.Node())

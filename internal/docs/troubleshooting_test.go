@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -180,7 +181,11 @@ func TestTheTroubleshootingHasEveryExitStatus(t *testing.T) {
 func declaredNames(t *testing.T) (names, owners map[string]bool) {
 	t.Helper()
 	names, owners = map[string]bool{}, map[string]bool{}
-	add := func(owner, name string) { names[owner+"."+name], owners[owner] = true, true }
+	add := func(owner string, declared ...*ast.Ident) {
+		for _, id := range declared {
+			names[owner+"."+id.Name], owners[owner] = true, true
+		}
+	}
 	for _, path := range files(t, "*.go") {
 		folder, err := filepath.Rel(root, filepath.Dir(path))
 		require.NoError(t, err)
@@ -190,58 +195,33 @@ func declaredNames(t *testing.T) (names, owners map[string]bool) {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		require.NoError(t, err)
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
+		pkg, owner := file.Name.Name, ""
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
 			case *ast.FuncDecl:
-				add(receiver(d, file.Name.Name), d.Name.Name)
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					switch s := spec.(type) {
-					case *ast.TypeSpec:
-						add(file.Name.Name, s.Name.Name)
-						members(s, add)
-					case *ast.ValueSpec:
-						for _, name := range s.Names {
-							add(file.Name.Name, name.Name)
-						}
-					}
-				}
+				add(receiver(n, pkg), n.Name)
+				return false
+			case *ast.TypeSpec:
+				add(pkg, n.Name)
+				owner = n.Name.Name
+			case *ast.Field: // of a struct, or a method of an interface
+				add(owner, n.Names...)
+			case *ast.ValueSpec:
+				add(pkg, n.Names...)
 			}
-		}
+			return true
+		})
 	}
 	return names, owners
 }
 
 // receiver is the type that a method belongs to, or else the package.
-func receiver(d *ast.FuncDecl, pkg string) (owner string) {
-	owner = pkg
-	if d.Recv != nil {
-		ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && owner == pkg {
-				owner = id.Name
-			}
-			return true
-		})
+func receiver(d *ast.FuncDecl, pkg string) string {
+	if d.Recv == nil {
+		return pkg
 	}
-	return owner
-}
-
-// members adds the fields of a struct, those of the types that it embeds left
-// out, and the methods of an interface.
-func members(s *ast.TypeSpec, add func(owner, name string)) {
-	fields := func(list *ast.FieldList) {
-		for _, field := range list.List {
-			for _, name := range field.Names {
-				add(s.Name.Name, name.Name)
-			}
-		}
-	}
-	switch body := s.Type.(type) {
-	case *ast.StructType:
-		fields(body.Fields)
-	case *ast.InterfaceType:
-		fields(body.Methods)
-	}
+	owner, _, _ := strings.Cut(types.ExprString(d.Recv.List[0].Type), "[")
+	return strings.TrimPrefix(owner, "*")
 }
 
 var (
@@ -257,11 +237,11 @@ var embedding = map[string]string{"Term": "Hold"}
 func TestTheNamesInTheDocumentsAreDeclared(t *testing.T) {
 	names, owners := declaredNames(t)
 	checked := 0
-	for _, path := range files(t, "*.md") {
+	for path, text := range texts(t, "*.md") {
 		if filepath.Base(path) == "CHANGELOG.md" {
 			continue
 		}
-		for _, found := range inTicks.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, path), ""), -1) {
+		for _, found := range inTicks.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			name := qualified.FindStringSubmatch(found[1])
 			if name == nil || !owners[name[1]] || name[2] == strings.ToUpper(name[2]) { // those are Java's
 				continue

@@ -38,9 +38,12 @@ type database struct {
 
 	// source is the driver's name of the database that lives in a folder.
 	source func(folder string) string
+
+	folder  string // where it is
+	missing error  // why it is not there
 }
 
-var databases = map[string]database{
+var databases = map[string]*database{
 	"PostgreSQL": {
 		dialect: fence.PostgreSQL, driver: "postgres", serial: "BIGSERIAL PRIMARY KEY",
 		server: "/usr/lib/postgresql/*/bin/postgres",
@@ -99,12 +102,6 @@ func nobody() uint32 {
 // server: the main one, which TestMain runs on.
 func init() { runtime.LockOSThread() }
 
-// missing says why a database is not there.
-var missing = map[string]error{}
-
-// folders are where the databases are.
-var folders = map[string]string{}
-
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -114,7 +111,7 @@ func run(m *testing.M) int {
 			panic(err)
 		}
 		defer os.RemoveAll(folder)
-		folders[name] = folder
+		db.folder = folder
 		if db.server == "" {
 			continue
 		}
@@ -123,10 +120,10 @@ func run(m *testing.M) int {
 			panic(err)
 		}
 		if len(found) == 0 || os.Getenv(zktest.Switch) == "embedded" {
-			missing[name] = fmt.Errorf("%s is not installed, or not wanted", name)
+			db.missing = fmt.Errorf("%s is not installed, or not wanted", name)
 			continue
 		}
-		stop, err := startServer(db, found[len(found)-1], folder)
+		stop, err := db.startServer(found[len(found)-1])
 		if err != nil {
 			panic(fmt.Errorf("%s: %w", name, err))
 		}
@@ -135,18 +132,18 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-func startServer(db database, program, folder string) (stop func(), err error) {
+func (db *database) startServer(program string) (stop func(), err error) {
 	if os.Getuid() == 0 {
-		if err := os.Chown(folder, int(nobody()), int(nobody())); err != nil {
+		if err := os.Chown(db.folder, int(nobody()), int(nobody())); err != nil {
 			return nil, err
 		}
 	}
-	cmd, err := db.start(program, folder)
+	cmd, err := db.start(program, db.folder)
 	if err != nil {
 		return nil, err
 	}
 	own(cmd)
-	log, err := os.Create(folder + "/log")
+	log, err := os.Create(db.folder + "/log")
 	if err != nil {
 		return nil, err
 	}
@@ -163,18 +160,18 @@ func startServer(db database, program, folder string) (stop func(), err error) {
 func each(t *testing.T, f func(s scene)) {
 	for name, db := range databases {
 		t.Run(name, func(t *testing.T) {
-			if err := missing[name]; err != nil {
+			if err := db.missing; err != nil {
 				if all := os.Getenv(zktest.Switch); all == "all" || (all == "" && os.Getenv("CI") != "") {
 					t.Fatal(err)
 				}
 				t.Skip(err)
 			}
-			pool, err := sql.Open(db.driver, db.source(folders[name]))
+			pool, err := sql.Open(db.driver, db.source(db.folder))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, pool.Close()) })
 			var down error
 			up := func() bool { down = pool.PingContext(t.Context()); return down == nil }
-			zktest.Eventually(t, time.Minute, up, "%v\n%s", &down, logOf(name))
+			zktest.Eventually(t, time.Minute, up, "%v\n%s", &down, db.log())
 			s := scene{T: t, db: pool, tables: fmt.Sprint("t", time.Now().UnixNano())}
 			s.fence, err = fence.NewSQL(db.dialect, s.tables)
 			require.NoError(t, err)
@@ -186,8 +183,8 @@ func each(t *testing.T, f func(s scene)) {
 	}
 }
 
-func logOf(name string) string {
-	text, err := os.ReadFile(folders[name] + "/log")
+func (db *database) log() string {
+	text, err := os.ReadFile(db.folder + "/log")
 	return cmp.Or(string(text), fmt.Sprint(err))
 }
 

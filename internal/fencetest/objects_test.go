@@ -3,7 +3,6 @@ package fencetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -128,16 +127,6 @@ func TestAnObjectStoreRefusesAPausedHoldersWrite(t *testing.T) {
 
 func TestTheNewestOfManyWritersOfAnObjectStays(t *testing.T) {
 	object := objectStore(t)
-	var all sync.WaitGroup
-	for i := range int64(8) {
-		all.Go(func() {
-			for _, token := range []int64{1 + i, 16 - i} {
-				if err := put(t.Context(), http.DefaultClient, object, token, []byte("x")); err != nil && !errors.Is(err, fence.ErrStale) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
+	writeByMany(t, func(token int64) error { return put(t.Context(), http.DefaultClient, object, token, []byte("x")) })
 	require.Equal(t, "16\nx", bodyOf(t, object))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/fence"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // begin begins a transaction that ends with the test at the latest.
@@ -140,14 +140,10 @@ func TestANewerTransactionWaitsForTheOlderOne(t *testing.T) {
 func TestAPausedHolderWritesNothingInAThousandRounds(t *testing.T) {
 	each(t, func(s scene) {
 		s.db.SetMaxOpenConns(4)
-		server, err := zkembed.Start()
-		require.NoError(s, err)
-		defer server.Close()
+		server := coordtest.Embedded(s)
 		var clients [2]*coord.Client
 		for i := range clients {
-			clients[i], err = coord.Open(s.Context(), server.ConnectString())
-			require.NoError(s, err)
-			defer clients[i].Close(context.Background())
+			clients[i] = coordtest.Open(s, server.ConnectString(), coord.WithSessionTimeout(time.Minute))
 		}
 		const names, pauses = 100, 10
 		var holds [names]*coord.Hold
@@ -249,19 +245,25 @@ func TestAStoreAcceptsNoOlderToken(t *testing.T) {
 	})
 }
 
+// writeByMany has 16 tokens write, in any order, of which older ones may be
+// refused.
+func writeByMany(t *testing.T, write func(token int64) error) {
+	var all sync.WaitGroup
+	for i := range int64(8) {
+		all.Go(func() {
+			for _, token := range []int64{1 + i, 16 - i} {
+				if err := write(token); err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestTheNewestOfManyTokensStays(t *testing.T) {
 	stores(t, func(t *testing.T, store fence.Store) {
-		var all sync.WaitGroup
-		for i := range int64(8) {
-			all.Go(func() {
-				for _, token := range []int64{1 + i, 16 - i} {
-					if err := store.Raise(t.Context(), "r", token); err != nil && !errors.Is(err, fence.ErrStale) {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		all.Wait()
+		writeByMany(t, func(token int64) error { return store.Raise(t.Context(), "r", token) })
 		newest, err := store.Newest(t.Context(), "r")
 		require.NoError(t, err)
 		require.EqualValues(t, 16, newest)

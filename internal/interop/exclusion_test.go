@@ -38,10 +38,10 @@ func contend(t *testing.T, w *zktest.World, p Program, path, name string, extra 
 	return contender{p.Start(t, append(contenderArgs(w, path, name), extra...)...), name}
 }
 
-// contendInGo starts a contender of this module.
-func contendInGo(t *testing.T, w *zktest.World, path, name, dialect string) contender {
+// contendInGo starts a contender of this module: a child of that kind.
+func contendInGo(t *testing.T, w *zktest.World, kind, path, name, dialect string) contender {
 	t.Helper()
-	return contender{zktest.Child(t, "hold", append(contenderArgs(w, path, name), dialect)...), name}
+	return contender{zktest.Child(t, kind, append(contenderArgs(w, path, name), dialect)...), name}
 }
 
 func contenderArgs(w *zktest.World, path, name string) []string {
@@ -66,33 +66,79 @@ func (c contender) quit(t *testing.T) {
 	require.Zero(t, c.ExitCode(answersWithin), "exit status of %s", c.name)
 }
 
+// contenders are several, which are spoken to one after the other.
+type contenders []contender
+
+func (all contenders) want(t *testing.T, answer string) {
+	t.Helper()
+	for _, c := range all {
+		c.wants(t, answer)
+	}
+}
+
+func (all contenders) send(command string) {
+	for _, c := range all {
+		c.Send(command)
+	}
+}
+
+func (all contenders) must(t *testing.T, command, answer string) {
+	t.Helper()
+	for _, c := range all {
+		c.must(t, command, answer)
+	}
+}
+
+func (all contenders) quit(t *testing.T) {
+	t.Helper()
+	for _, c := range all {
+		c.quit(t)
+	}
+}
+
+// without are the others than number i, in turn from there.
+func (all contenders) without(i int) contenders {
+	return append(slices.Clone(all[i+1:]), all[:i]...)
+}
+
+// queue has all acquire, one behind the other; the first gets the lock.
+func (all contenders) queue(t *testing.T, admin *zk.Conn, path string) {
+	t.Helper()
+	for i, c := range all {
+		c.Send("acquire 60000")
+		if i == 0 {
+			c.wants(t, "held")
+		}
+		awaitLine(t, admin, path, i+1)
+	}
+}
+
 // TestContendersOfAllLanguagesExcludeEachOther covers the two dialects of lock
 // directories. Curator cannot see Kazoo's own nodes, so in Curator's dialect
 // Kazoo's recipe writes Curator's names.
 func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
-	t.Parallel()
 	kazoo := Python(t, "hold.py")
 	curator := Java(t, "Hold")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		w.SetTimeout(contenderSession * time.Second)
+	withPeers(t, func(t *testing.T, w *zktest.World, _ string) {
 		admin := w.Admin()
 		t.Run("in Curator's dialect", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("curator")
-			exclude(t, admin, openAs(t, w, coord.Curator), path,
+			exclude(t, admin, openAs(t, w, coord.Curator), path, contenders{
 				contend(t, w, curator, path, "curator"),
-				contendInGo(t, w, path, "go-1", "curator"),
+				contendInGo(t, w, "hold", path, "go-1", "curator"),
 				contend(t, w, kazoo, path, "kazoo", "curator"),
-				contendInGo(t, w, path, "go-2", "curator"))
+				contendInGo(t, w, "hold", path, "go-2", "curator"),
+			})
 		})
 		t.Run("in Kazoo's dialect", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("kazoo")
-			exclude(t, admin, openAs(t, w, coord.Kazoo), path,
+			exclude(t, admin, openAs(t, w, coord.Kazoo), path, contenders{
 				contend(t, w, kazoo, path, "kazoo-1", "kazoo"),
-				contendInGo(t, w, path, "go", "kazoo"),
-				contend(t, w, kazoo, path, "kazoo-2", "kazoo"))
+				contendInGo(t, w, "hold", path, "go", "kazoo"),
+				contend(t, w, kazoo, path, "kazoo-2", "kazoo"),
+			})
 		})
 	})
 }
@@ -100,16 +146,10 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 // TestARequestReachesTheHolderInTheOtherLanguage covers revocation, which
 // Curator and this module have.
 func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
-	t.Parallel()
 	curator := Java(t, "Hold")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		w.SetTimeout(contenderSession * time.Second)
-		path := w.Path("asked")
-		all := []contender{contend(t, w, curator, path, "curator"), contendInGo(t, w, path, "go", "curator")}
-		for _, c := range all {
-			c.wants(t, "ready")
-		}
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
+		all := contenders{contend(t, w, curator, path, "curator"), contendInGo(t, w, "hold", path, "go", "curator")}
+		all.want(t, "ready")
 		for i, c := range all {
 			c.must(t, "acquire 60000", "held")
 			c.must(t, "asked 100", "unasked")
@@ -117,18 +157,14 @@ func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
 			c.must(t, "asked 60000", "asked")
 			c.must(t, "release", "released")
 		}
-		for _, c := range all {
-			c.quit(t)
-		}
+		all.quit(t)
 	})
 }
 
 // TestALockWithADelayIsSharedWithOtherLanguages, which do not see its record.
 func TestALockWithADelayIsSharedWithOtherLanguages(t *testing.T) {
-	t.Parallel()
 	kazoo, curator := Python(t, "hold.py"), Java(t, "Hold")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
+	withPeers(t, func(t *testing.T, w *zktest.World, _ string) {
 		for dialect, peer := range map[coord.Dialect]contender{
 			coord.Curator: contend(t, w, curator, w.Path("curator"), "curator"),
 			coord.Kazoo:   contend(t, w, kazoo, w.Path("kazoo"), "kazoo", "kazoo"),
@@ -154,14 +190,11 @@ func TestALockWithADelayIsSharedWithOtherLanguages(t *testing.T) {
 // TestALockHeldInAnotherDialectIsRefused: the two cannot exclude each other, so
 // this module does not try.
 func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
-	t.Parallel()
 	kazoo := Python(t, "hold.py")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		w.SetTimeout(contenderSession * time.Second)
+	withPeers(t, func(t *testing.T, w *zktest.World, _ string) {
 		for _, held := range []struct{ theirs, ours string }{{"kazoo", "curator"}, {"curator", "kazoo"}} {
 			path := w.Path(held.theirs)
-			other, own := contend(t, w, kazoo, path, "other", held.theirs), contendInGo(t, w, path, "own", held.ours)
+			other, own := contend(t, w, kazoo, path, "other", held.theirs), contendInGo(t, w, "hold", path, "own", held.ours)
 			other.wants(t, "ready")
 			own.wants(t, "ready")
 			other.must(t, "acquire 60000", "held")
@@ -177,11 +210,9 @@ func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
 
 // exclude proves that the contenders, which no other joins, exclude each other
 // on path/lock.
-func exclude(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all ...contender) {
+func exclude(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all contenders) {
 	t.Helper()
-	for _, c := range all {
-		c.wants(t, "ready")
-	}
+	all.want(t, "ready")
 	othersAreBusyWhileOneHolds(t, all)
 	noUpdateIsLost(t, admin, path, all)
 	overlapsAreSeen(t, admin, path, all)
@@ -190,44 +221,30 @@ func exclude(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, al
 }
 
 // othersAreBusyWhileOneHolds lets each hold once while all others try.
-func othersAreBusyWhileOneHolds(t *testing.T, all []contender) {
+func othersAreBusyWhileOneHolds(t *testing.T, all contenders) {
 	t.Helper()
-	for _, holder := range all {
+	for i, holder := range all {
 		holder.must(t, "acquire 60000", "held")
-		others := slices.DeleteFunc(slices.Clone(all), func(c contender) bool { return c.name == holder.name })
-		for _, c := range others {
-			c.Send("acquire 300")
-		}
-		for _, c := range others {
-			c.wants(t, "busy")
-		}
+		others := all.without(i)
+		others.send("acquire 300")
+		others.want(t, "busy")
 		holder.must(t, "release", "released")
 	}
 }
 
 // noUpdateIsLost lets all work on one node together. The first holds until all
 // others stand in line: there is contention from the first round on.
-func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) {
+func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all contenders) {
 	t.Helper()
 	first, others := all[0], all[1:]
 	first.must(t, "acquire 60000", "held")
-	for _, c := range others {
-		c.Send(fmt.Sprintf("rounds %d", rounds))
-	}
+	others.send(fmt.Sprintf("rounds %d", rounds))
 	awaitLine(t, admin, path, len(all))
 	first.must(t, "release", "released")
 	first.Send(fmt.Sprintf("rounds %d", rounds))
-	for _, c := range all {
-		c.wants(t, fmt.Sprintf("done %d", rounds))
-	}
+	all.want(t, fmt.Sprintf("done %d", rounds))
 
-	data, _, err := admin.Get(path + "/turns")
-	require.NoError(t, err)
-	turns := strings.Fields(string(data))
-	count := map[string]int{}
-	for _, name := range turns {
-		count[name]++
-	}
+	turns, count := turnsAt(t, admin, path)
 	want := map[string]int{}
 	for _, c := range all {
 		want[c.name] = rounds
@@ -239,8 +256,21 @@ func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) 
 	awaitLine(t, admin, path, 0)
 }
 
+// turnsAt are the names of those who had turns, in order, and how many each
+// had.
+func turnsAt(t *testing.T, admin *zk.Conn, path string) (turns []string, count map[string]int) {
+	t.Helper()
+	data, _, err := admin.Get(path + "/turns")
+	require.NoError(t, err)
+	turns, count = strings.Fields(string(data)), map[string]int{}
+	for _, name := range turns {
+		count[name]++
+	}
+	return turns, count
+}
+
 // overlapsAreSeen proves that a round which finds another holder says so.
-func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all []contender) {
+func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all contenders) {
 	t.Helper()
 	_, err := admin.Create(path+"/inside", []byte("test"), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
@@ -254,17 +284,11 @@ func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all []contender)
 // aRequestEndsNoWait asks every claim in line, in front of waiters of each
 // language, and then lets all go one after the other: a request that used up
 // the watch of the waiter behind would end the line.
-func aRequestEndsNoWait(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all []contender) {
+func aRequestEndsNoWait(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all contenders) {
 	t.Helper()
 	for i := range all {
-		turned := append(slices.Clone(all[i:]), all[:i]...)
-		for at, c := range turned {
-			c.Send("acquire 60000")
-			if at == 0 {
-				c.wants(t, "held")
-			}
-			awaitLine(t, admin, path, at+1)
-		}
+		turned := append(all[i:i+1:i+1], all.without(i)...)
+		turned.queue(t, admin, path)
 		askAll(t, admin, asking, path+"/lock")
 		for at, c := range turned {
 			if at > 0 {
@@ -298,16 +322,10 @@ func pause(t *testing.T) {
 
 // theLockOutlivesItsHolders kills the holder and all waiters but the last,
 // which then gets the lock.
-func theLockOutlivesItsHolders(t *testing.T, admin *zk.Conn, path string, all []contender) {
+func theLockOutlivesItsHolders(t *testing.T, admin *zk.Conn, path string, all contenders) {
 	t.Helper()
 	last := all[len(all)-1]
-	for i, c := range all {
-		c.Send("acquire 60000")
-		if i == 0 {
-			c.wants(t, "held")
-		}
-		awaitLine(t, admin, path, i+1)
-	}
+	all.queue(t, admin, path)
 	for _, c := range all[:len(all)-1] {
 		c.Kill()
 	}

@@ -38,8 +38,7 @@ func newPeer(args []string, nodes ...string) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{ctx: context.Background(), path: args[1], name: args[2]}
-	spoken := map[string]coord.Dialect{"curator": coord.Curator, "kazoo": coord.Kazoo}
-	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(spoken[args[4]]),
+	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(coord.Dialect(args[4])),
 		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
 	if err == nil {
 		err = p.client.EnsureDir(p.ctx, p.path)
@@ -225,7 +224,8 @@ func (h rwlockHolder) do(command string, number int) (string, error) {
 	case "write":
 		return h.acquire(h.lock.AcquireWrite, limit)
 	case "downgrade":
-		return "downgraded", h.downgrade()
+		h.downgrade()
+		return "downgraded", nil
 	case "release":
 		return "released", h.hold.Release(h.ctx)
 	case "rounds":
@@ -234,74 +234,64 @@ func (h rwlockHolder) do(command string, number int) (string, error) {
 	return "", fmt.Errorf("unknown command %q", command)
 }
 
-func (h rwlockHolder) downgrade() (err error) {
+func (h rwlockHolder) downgrade() {
+	var err error
 	h.hold, err = h.hold.Downgrade(h.ctx)
-	return err
+	exitOn(err)
 }
 
 // round is a writer's, a reader's, or a downgrading writer's.
 func (h rwlockHolder) round(i int) (acquiring, func() (string, error)) {
 	switch i % 3 {
 	case 0:
-		return h.lock.AcquireWrite, h.write
+		return h.lock.AcquireWrite, func() (string, error) { return h.write(), nil }
 	case 1:
-		return h.lock.AcquireRead, h.read
+		return h.lock.AcquireRead, func() (string, error) { return h.read(), nil }
 	default:
 		return h.lock.AcquireWrite, func() (overlap string, err error) {
-			if overlap, err = h.write(); overlap == "" && err == nil {
-				if err = h.downgrade(); err == nil {
-					overlap, err = h.read()
-				}
+			if overlap = h.write(); overlap == "" {
+				h.downgrade()
+				overlap = h.read()
 			}
-			return overlap, err
+			return overlap, nil
 		}
 	}
 }
 
-func (h rwlockHolder) write() (overlap string, err error) {
-	_, err = h.client.Txn(h.ctx, coord.EphemeralOp(h.path+"/writing", nil))
+func (h rwlockHolder) write() (overlap string) {
+	_, err := h.client.Txn(h.ctx, coord.EphemeralOp(h.path+"/writing", nil))
 	if errors.Is(err, coord.ErrNodeExists) {
-		return "writing", nil
+		return "writing"
 	}
-	if err != nil {
-		return "", err
+	exitOn(err)
+	before := h.reading()
+	exitOn(h.noteTurn())
+	if len(before)+len(h.reading()) > 0 {
+		return "reading"
 	}
-	before, err := h.client.Children(h.ctx, h.path+"/reading")
-	if err != nil {
-		return "", err
-	}
-	if err := h.noteTurn(); err != nil {
-		return "", err
-	}
-	after, err := h.client.Children(h.ctx, h.path+"/reading")
-	if err != nil {
-		return "", err
-	}
-	if len(before)+len(after) > 0 {
-		return "reading", nil
-	}
-	return "", h.client.Delete(h.ctx, h.path+"/writing", -1)
+	exitOn(h.client.Delete(h.ctx, h.path+"/writing", -1))
+	return ""
 }
 
-func (h rwlockHolder) read() (overlap string, err error) {
+func (h rwlockHolder) reading() []string {
+	names, err := h.client.Children(h.ctx, h.path+"/reading")
+	exitOn(err)
+	return names
+}
+
+func (h rwlockHolder) read() (overlap string) {
 	reading := h.path + "/reading/" + h.name
-	if _, err := h.client.Txn(h.ctx, coord.EphemeralOp(reading, nil)); err != nil {
-		return "", err
-	}
+	_, err := h.client.Txn(h.ctx, coord.EphemeralOp(reading, nil))
+	exitOn(err)
 	_, writing, err := h.client.Exists(h.ctx, h.path+"/writing")
-	if err != nil {
-		return "", err
-	}
+	exitOn(err)
 	before, _, err := h.client.Exists(h.ctx, h.path+"/turns")
-	if err != nil {
-		return "", err
-	}
+	exitOn(err)
 	after, _, err := h.client.Exists(h.ctx, h.path+"/turns")
-	if err != nil {
-		return "", err
-	}
+	exitOn(err)
 	if writing || before.Version != after.Version {
-		return "writing", nil
+		return "writing"
 	}
-	return "", h.client.Delete(h.ctx, reading, -1)
+	exitOn(h.client.Delete(h.ctx, reading, -1))
+	return ""
 }

@@ -38,11 +38,10 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// withPeers runs f for a path of its own on both servers.
+// withPeers runs f for a path of its own on both servers, beside other tests.
 func withPeers(t *testing.T, f func(t *testing.T, w *zktest.World, path string)) {
 	t.Helper()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
+	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) {
 		w.SetTimeout(contenderSession * time.Second)
 		f(t, w, w.Path("peers"))
 	})
@@ -58,7 +57,6 @@ func slots(t *testing.T, c *coord.Client, path string, limit int) *semaphore.Sem
 }
 
 func TestGoAndJavaShareASemaphore(t *testing.T) {
-	t.Parallel()
 	curator := Java(t, "Peer")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		c := openAs(t, w, coord.Curator)
@@ -67,34 +65,26 @@ func TestGoAndJavaShareASemaphore(t *testing.T) {
 		require.NoError(t, err)
 		fixed := contend(t, w, curator, path, "fixed", "fixed", fmt.Sprint(leases))
 		counted := contend(t, w, curator, path, "counted", "counted", "1")
-		all := []contender{fixed, counted}
-		for _, p := range all {
-			p.wants(t, "ready")
-		}
+		all := contenders{fixed, counted}
+		all.want(t, "ready")
 		counted.must(t, "limit", fmt.Sprint(leases))
 		shareLeases(t, w, c, path, own, held, all)
 
 		require.NoError(t, own.SetLimit(patient(t), leases+1))
-		zktest.Eventually(t, answersWithin, func() bool {
-			counted.Send("limit")
-			return counted.Line(answersWithin) == fmt.Sprint(leases+1)
-		}, "Java follows the limit")
+		counted.says(t, "limit", fmt.Sprint(leases+1))
 		counted.quit(t)
 	})
 }
 
 func TestGoAndPythonShareASemaphore(t *testing.T) {
-	t.Parallel()
 	kazoo := Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		all := []contender{
+		all := contenders{
 			contend(t, w, kazoo, path, "one", "semaphore", fmt.Sprint(leases)),
 			contend(t, w, kazoo, path, "two", "semaphore", fmt.Sprint(leases)),
 		}
 		other := contend(t, w, kazoo, path, "three", "semaphore", fmt.Sprint(leases+2))
-		for _, p := range append(all, other) {
-			p.wants(t, "ready")
-		}
+		append(all, other).want(t, "ready")
 		all[0].must(t, "acquire 60000", "held") // makes the node, and leaves it empty
 		all[0].must(t, "release", "released")
 		c := openAs(t, w, coord.Kazoo)
@@ -110,7 +100,7 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 
 // shareLeases begins with two leases held by Go. At the end the first peer is
 // dead, and no lease is held.
-func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *recipe.Group, all []contender) {
+func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *recipe.Group, all contenders) {
 	t.Helper()
 	one, two := all[0], all[1]
 	one.must(t, "acquire 60000", "held")
@@ -127,13 +117,11 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	}
 	require.NoError(t, held.Holds()[1].Release(patient(t)))
 	two.wants(t, "held")
-	granted := make(chan error, 1) // and Go for the peer
-	var again *coord.Hold
-	go func() {
-		var err error
+	var again *coord.Hold // and Go for the peer
+	granted := coordtest.Go(func() (err error) {
 		again, err = own.Acquire(patient(t))
-		granted <- err
-	}()
+		return err
+	})
 	one.must(t, "release", "released")
 	require.NoError(t, zktest.Receive(t, answersWithin, granted, "a lease"))
 	two.must(t, "release", "released")
@@ -144,12 +132,8 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	for i := range 2 {
 		working.Go(func() { goRounds(t, w.Admin(), path, fmt.Sprintf("go-%d", i), own) })
 	}
-	for _, p := range all {
-		p.Send(fmt.Sprintf("rounds %d", rounds))
-	}
-	for _, p := range all {
-		p.wants(t, fmt.Sprintf("done %d", rounds))
-	}
+	all.send(fmt.Sprintf("rounds %d", rounds))
+	all.want(t, fmt.Sprintf("done %d", rounds))
 	working.Wait()
 
 	one.must(t, "acquire 60000", "held")
@@ -184,15 +168,12 @@ func goRounds(t *testing.T, admin *zk.Conn, path, name string, own *semaphore.Se
 }
 
 func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
-	t.Parallel()
 	curator, kazoo := Java(t, "Peer"), Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		b, err := barrier.New(openAs(t, w, coord.Curator), path+"/shared")
 		require.NoError(t, err)
-		others := []contender{contend(t, w, curator, path, "java", "barrier"), contend(t, w, kazoo, path, "python", "barrier")}
-		for _, p := range others {
-			p.wants(t, "ready")
-		}
+		others := contenders{contend(t, w, curator, path, "java", "barrier"), contend(t, w, kazoo, path, "python", "barrier")}
+		others.want(t, "ready")
 		for _, p := range others {
 			p.must(t, "wait 60000", "open")
 			p.must(t, "set", "set")
@@ -208,9 +189,7 @@ func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
 			require.NoError(t, b.Remove(patient(t)))
 			p.wants(t, "open")
 		}
-		for _, p := range others {
-			p.quit(t)
-		}
+		others.quit(t)
 	})
 }
 

@@ -20,21 +20,12 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-const queueWait = 30 * time.Second
-
-// kazooQueue is a Python program that uses a LockingQueue.
-type kazooQueue struct{ *zktest.ChildProcess }
-
-func startKazooQueue(t *testing.T, w *zktest.World) kazooQueue {
+// startKazooQueue starts a Python program that uses a LockingQueue.
+func startKazooQueue(t *testing.T, w *zktest.World) contender {
 	t.Helper()
-	p := kazooQueue{Python(t, "queue_worker.py").Start(t, w.ConnectString(), w.Path("queue"), "2")}
-	require.Equal(t, "ready", p.Line(queueWait))
-	return p
-}
-
-func (k kazooQueue) ask(format string, args ...any) string {
-	k.Send(fmt.Sprintf(format, args...))
-	return k.Line(queueWait)
+	k := contender{Python(t, "queue_worker.py").Start(t, w.ConnectString(), w.Path("queue"), "2"), "Kazoo"}
+	k.wants(t, "ready")
+	return k
 }
 
 // goQueue is this module's queue on the same path.
@@ -45,11 +36,11 @@ func goQueue(t *testing.T, w *zktest.World) *queue.Queue {
 	return q
 }
 
-func receiveIn(t *testing.T, q *queue.Queue, limit time.Duration) (*queue.Item, error) {
+func received(t *testing.T, q *queue.Queue) *queue.Item {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	return q.Receive(ctx)
+	item, err := q.Receive(patient(t))
+	require.NoError(t, err)
+	return item
 }
 
 func TestGoAndPythonShareAQueue(t *testing.T) {
@@ -57,41 +48,36 @@ func TestGoAndPythonShareAQueue(t *testing.T) {
 		q, k := goQueue(t, w), startKazooQueue(t, w)
 		for i := range 20 {
 			require.NoError(t, q.Put(t.Context(), fmt.Appendf(nil, "go-%d", i)))
-			require.Equal(t, "put", k.ask("put python-%d", i))
+			k.must(t, fmt.Sprintf("put python-%d", i), "put")
 		}
-		require.Equal(t, "put", k.ask("put urgent 5"))
-		require.Equal(t, "41", k.ask("len"))
-		first, err := receiveIn(t, q, queueWait)
-		require.NoError(t, err)
+		k.must(t, "put urgent 5", "put")
+		k.must(t, "len", "41")
+		first := received(t, q)
 		require.Equal(t, "urgent", string(first.Data))
-		require.Equal(t, "got go-0", k.ask("get"), "Python does not get what Go has")
-		second, err := receiveIn(t, q, queueWait)
-		require.NoError(t, err)
+		k.must(t, "get", "got go-0") // and not what Go has
+		second := received(t, q)
 		require.NotEqual(t, "go-0", string(second.Data), "Go does not get what Python has")
-		require.Equal(t, "True", k.ask("consume"))
+		k.must(t, "consume", "True")
 		require.NoError(t, second.Ack(t.Context()))
 		require.NoError(t, first.Ack(t.Context()))
 
 		all := map[string]int{"urgent": 1, "go-0": 1, string(second.Data): 1}
-		answered := make(chan string, 1)
 		k.Send("drain 19")
-		go func() { answered <- k.Line(queueWait) }()
+		answered := coordtest.Go(func() string { return k.Line(answersWithin) })
 		for range 19 {
-			item, err := receiveIn(t, q, queueWait)
-			require.NoError(t, err)
+			item := received(t, q)
 			all[string(item.Data)]++
 			require.NoError(t, item.Ack(t.Context()))
 		}
-		for _, text := range strings.Fields(zktest.Receive(t, queueWait, answered, "Python does not answer"))[1:] {
+		for _, text := range strings.Fields(zktest.Receive(t, answersWithin, answered, "Python does not answer"))[1:] {
 			all[text]++
 		}
 		require.Len(t, all, 41)
 		for item, times := range all {
 			require.Equal(t, 1, times, item)
 		}
-		require.Equal(t, "0", k.ask("len"))
-		k.Send("quit")
-		require.Zero(t, k.ExitCode(queueWait))
+		k.must(t, "len", "0")
+		k.quit(t)
 	})
 }
 
@@ -99,40 +85,34 @@ func TestAnItemOfAPythonConsumerThatDiedComesToGoAndBack(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		q, k := goQueue(t, w), startKazooQueue(t, w)
 		require.NoError(t, q.Put(t.Context(), []byte("item")))
-		require.Equal(t, "got item", k.ask("get"))
-		require.ErrorIs(t, coordtest.Err(receiveIn(t, q, 100*time.Millisecond)), context.DeadlineExceeded)
+		k.must(t, "get", "got item")
+		require.ErrorIs(t, coordtest.Err(q.Receive(coordtest.Within(t, 100*time.Millisecond))), context.DeadlineExceeded)
 		k.Kill()
-		item, err := receiveIn(t, q, queueWait)
-		require.NoError(t, err)
+		item := received(t, q)
 		require.Equal(t, "item", string(item.Data))
 
 		k = startKazooQueue(t, w)
 		require.NoError(t, item.Nack(t.Context(), 0))
-		require.Equal(t, "got item", k.ask("get"))
+		k.must(t, "get", "got item")
 		require.ErrorIs(t, item.Ack(t.Context()), queue.ErrStale)
-		require.Equal(t, "True", k.ask("release"))
-		item, err = receiveIn(t, q, queueWait)
-		require.NoError(t, err)
-		require.NoError(t, item.Ack(t.Context()))
-		k.Send("quit")
-		require.Zero(t, k.ExitCode(queueWait))
+		k.must(t, "release", "True")
+		require.NoError(t, received(t, q).Ack(t.Context()))
+		k.quit(t)
 	})
 }
 
 func TestGoAndJavaStandForOneElection(t *testing.T) {
-	t.Parallel()
 	curator := Java(t, "Peer")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		javas := []contender{contend(t, w, curator, path, "java-1", "latch"), contend(t, w, curator, path, "java-2", "latch")}
+		javas := contenders{contend(t, w, curator, path, "java-1", "latch"), contend(t, w, curator, path, "java-2", "latch")}
 		standTogether(t, w, path, coord.Curator, javas)
 	})
 }
 
 func TestGoAndPythonStandForOneElection(t *testing.T) {
-	t.Parallel()
 	kazoo := Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		pythons := []contender{contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election")}
+		pythons := contenders{contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election")}
 		standTogether(t, w, path, coord.Kazoo, pythons)
 	})
 }
@@ -166,9 +146,7 @@ func (b ballot) leads(t *testing.T, who string, peers ...contender) {
 	leader, err := b.Leader(patient(t))
 	require.NoError(t, err)
 	require.Equal(t, who, string(leader.Data))
-	for _, p := range peers {
-		p.must(t, "leader", who)
-	}
+	contenders(peers).must(t, "leader", who)
 }
 
 // tell has a leader in Go proclaim and be asked, with a peer right behind,
@@ -195,11 +173,9 @@ func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...co
 }
 
 // standTogether has Go, a peer, Go and a peer in line, in this order.
-func standTogether(t *testing.T, w *zktest.World, path string, dialect coord.Dialect, peers []contender) {
+func standTogether(t *testing.T, w *zktest.World, path string, dialect coord.Dialect, peers contenders) {
 	t.Helper()
-	for _, p := range peers {
-		p.wants(t, "ready")
-	}
+	peers.want(t, "ready")
 	client := openAs(t, w, dialect)
 	e, err := election.New(client, path+"/shared")
 	require.NoError(t, err)

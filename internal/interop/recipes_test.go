@@ -24,10 +24,8 @@ const sessions = 10 * time.Second
 const recipesEnd = 2 * time.Minute
 
 func TestKazoosRecipesWorkOnTheServer(t *testing.T) {
-	t.Parallel()
 	recipes := Python(t, "recipes.py")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
+	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) {
 		runRecipes(t, w, recipes, "Lock", "LockOfALostSession", "LockOfAKilledProcess", "ReadWriteLock", "Semaphore",
 			"Election", "LockingQueue", "Queue", "Counter", "Barrier", "DoubleBarrier", "Transaction", "Watches",
 			"Session", "ACL")
@@ -87,7 +85,8 @@ func runRecipes(t *testing.T, w *zktest.World, recipes Program, sections ...stri
 	child := recipes.Start(t, w.ConnectString(), w.Path(""))
 	child.CloseStdin()
 	passed, failed := map[string][]string{}, map[string][]string{}
-	for line := range linesUntil(t, child, recipesEnd) {
+	defer time.AfterFunc(recipesEnd, child.Kill).Stop()
+	for line := range child.Lines() {
 		verdict, rest, _ := strings.Cut(line, "\t")
 		section, sentence, ok := strings.Cut(rest, "\t")
 		require.True(t, ok && (verdict == "ok" || verdict == "fail"), "not a line of verdict, section and sentence: %q", line)
@@ -105,26 +104,7 @@ func runRecipes(t *testing.T, w *zktest.World, recipes Program, sections ...stri
 			require.NotEmpty(t, passed[section], "the program ended without a check of %s", section)
 		})
 	}
-	require.Zero(t, child.ExitCode(10*time.Second))
-}
-
-// linesUntil yields what a child writes to its end, and fails the test if that
-// takes too long.
-func linesUntil(t *testing.T, child *zktest.ChildProcess, within time.Duration) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		timer := time.NewTimer(within)
-		defer timer.Stop()
-		for {
-			select {
-			case line, open := <-child.Lines():
-				if !open || !yield(line) {
-					return
-				}
-			case <-timer.C:
-				t.Fatalf("the program still runs after %v", within)
-			}
-		}
-	}
+	require.Zero(t, child.ExitCode(10*time.Second), "-1 if it was killed, after %v", recipesEnd)
 }
 
 // These are the steps of docs/interop.md that no other test takes.
@@ -171,12 +151,7 @@ func work(t *testing.T, enter, leave func() error, at ...holder) {
 // overlapped.
 func requireTurns(t *testing.T, w *zktest.World, path string, names ...string) {
 	t.Helper()
-	turns, _, err := w.Admin().Get(path + "/turns")
-	require.NoError(t, err)
-	count := map[string]int{}
-	for name := range strings.Lines(string(turns)) {
-		count[strings.TrimSpace(name)]++
-	}
+	_, count := turnsAt(t, w.Admin(), path)
 	for _, name := range names {
 		require.Equal(t, rounds, count[name], name)
 	}
@@ -185,12 +160,8 @@ func requireTurns(t *testing.T, w *zktest.World, path string, names ...string) {
 // go-zookeeper's own lock writes other GUIDs than Curator, and stands in the
 // same line.
 func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
-	t.Parallel()
 	curator := Java(t, "Hold")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		w.SetTimeout(contenderSession * time.Second)
-		path := w.Path("zklock")
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		theirs := contend(t, w, curator, path, "curator")
 		theirs.wants(t, "ready")
 		ours, plain := own(t, w, path, "ours", coord.Curator), own(t, w, path, "plain", coord.Curator)
@@ -219,11 +190,8 @@ func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
 // lock and then the new one: they exclude first the programs that take only the
 // former lock, and then the programs that take only the new one.
 func TestAFleetMovesFromOneLockToAnotherByTakingBoth(t *testing.T) {
-	t.Parallel()
 	kazoo, curator := Python(t, "hold.py"), Java(t, "Hold")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		w.SetTimeout(contenderSession * time.Second)
+	withPeers(t, func(t *testing.T, w *zktest.World, _ string) {
 		from, to := w.Path("from"), w.Path("to")
 		former, next := own(t, w, from, "both", coord.Kazoo), own(t, w, to, "both", coord.Curator)
 		enter := func() error {

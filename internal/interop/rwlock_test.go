@@ -2,10 +2,8 @@ package interop
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -18,41 +16,34 @@ import (
 // testdata/java/RwlockHold.java.
 const rwlockRounds = 18
 
-// rwlockInGo starts a contender of this module for a read/write lock.
-func rwlockInGo(t *testing.T, w *zktest.World, path, name, dialect string) contender {
-	t.Helper()
-	return contender{zktest.Child(t, "rwlock-hold", append(contenderArgs(w, path, name), dialect)...), name}
-}
-
 // TestReadersAndWritersOfAllLanguagesShareOneLock covers the two dialects.
 // Curator and Kazoo cannot see each other's nodes, so there is one test with
 // each of them.
 func TestReadersAndWritersOfAllLanguagesShareOneLock(t *testing.T) {
-	t.Parallel()
 	curator := Java(t, "RwlockHold")
 	kazoo := Python(t, "rwlock_hold.py")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		w.SetTimeout(contenderSession * time.Second)
+	withPeers(t, func(t *testing.T, w *zktest.World, _ string) {
 		t.Run("with Curator", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("curator")
-			share(t, w, openAs(t, w, coord.Curator), path, "-__WRIT__", "-__READ__",
-				contend(t, w, curator, path, "curator-1"), rwlockInGo(t, w, path, "go-1", "curator"),
-				contend(t, w, curator, path, "curator-2"), rwlockInGo(t, w, path, "go-2", "curator"))
+			share(t, w, openAs(t, w, coord.Curator), path, "-__WRIT__", "-__READ__", contenders{
+				contend(t, w, curator, path, "curator-1"), contendInGo(t, w, "rwlock-hold", path, "go-1", "curator"),
+				contend(t, w, curator, path, "curator-2"), contendInGo(t, w, "rwlock-hold", path, "go-2", "curator"),
+			})
 		})
 		t.Run("with Kazoo", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("kazoo")
-			share(t, w, openAs(t, w, coord.Kazoo), path, "__lock__", "__rlock__",
-				contend(t, w, kazoo, path, "kazoo-1"), rwlockInGo(t, w, path, "go-1", "kazoo"),
-				contend(t, w, kazoo, path, "kazoo-2"), rwlockInGo(t, w, path, "go-2", "kazoo"))
+			share(t, w, openAs(t, w, coord.Kazoo), path, "__lock__", "__rlock__", contenders{
+				contend(t, w, kazoo, path, "kazoo-1"), contendInGo(t, w, "rwlock-hold", path, "go-1", "kazoo"),
+				contend(t, w, kazoo, path, "kazoo-2"), contendInGo(t, w, "rwlock-hold", path, "go-2", "kazoo"),
+			})
 		})
 	})
 }
 
 // share proves that the contenders keep to one read/write lock at path/lock.
-func share(t *testing.T, w *zktest.World, asking *coord.Client, path, write, read string, all ...contender) {
+func share(t *testing.T, w *zktest.World, asking *coord.Client, path, write, read string, all contenders) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -64,14 +55,12 @@ func share(t *testing.T, w *zktest.World, asking *coord.Client, path, write, rea
 			}
 		}
 	})
-	for _, c := range all {
-		c.wants(t, "ready")
-	}
+	all.want(t, "ready")
 	theWriterIsAlone(t, all)
 	readersShare(t, w, path, all)
 	aRequestStopsNoReader(t, w, asking, path, all)
 	for i, c := range all {
-		rest := append(slices.Clone(all[i+1:]), all[:i]...)
+		rest := all.without(i)
 		switch name, _, _ := strings.Cut(c.name, "-"); name {
 		case "go":
 			aDowngradeKeepsItsPlace(t, w, path, write, read, c, rest)
@@ -84,30 +73,26 @@ func share(t *testing.T, w *zktest.World, asking *coord.Client, path, write, rea
 }
 
 // theWriterIsAlone lets each write once while all others try.
-func theWriterIsAlone(t *testing.T, all []contender) {
+func theWriterIsAlone(t *testing.T, all contenders) {
 	t.Helper()
 	for i, writer := range all {
 		writer.must(t, "write 60000", "held")
-		others := append(slices.Clone(all[i+1:]), all[:i]...)
+		others := all.without(i)
 		for at, c := range others {
 			c.Send([]string{"read 300", "write 300"}[at%2])
 		}
-		for _, c := range others {
-			c.wants(t, "busy")
-		}
+		others.want(t, "busy")
 		writer.must(t, "release", "released")
 	}
 }
 
 // readersShare lets all but one read together, with the remaining one waiting
 // to write behind them.
-func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
+func readersShare(t *testing.T, w *zktest.World, path string, all contenders) {
 	t.Helper()
 	for i, writer := range all {
-		readers := append(slices.Clone(all[i+1:]), all[:i]...)
-		for _, c := range readers[:len(readers)-1] {
-			c.must(t, "read 60000", "held")
-		}
+		readers := all.without(i)
+		readers[:len(readers)-1].must(t, "read 60000", "held")
 		writer.must(t, "write 300", "busy")
 		awaitLine(t, w.Admin(), path, len(readers)-1) // its node goes in the background
 		writer.Send("write 60000")
@@ -115,9 +100,7 @@ func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 		late := readers[len(readers)-1]
 		late.Send("read 60000")
 		awaitLine(t, w.Admin(), path, len(all))
-		for _, c := range readers[:len(readers)-1] {
-			c.must(t, "release", "released")
-		}
+		readers[:len(readers)-1].must(t, "release", "released")
 		writer.wants(t, "held")
 		writer.must(t, "release", "released")
 		late.wants(t, "held")
@@ -125,28 +108,30 @@ func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 	}
 }
 
+// queueToRead has all wait to read behind the one that writes.
+func (all contenders) queueToRead(t *testing.T, w *zktest.World, path string) {
+	t.Helper()
+	for i, c := range all {
+		c.Send("read 60000")
+		awaitLine(t, w.Admin(), path, i+2)
+	}
+}
+
 // aRequestStopsNoReader asks every claim in line in front of readers and of a
 // writer of each language.
-func aRequestStopsNoReader(t *testing.T, w *zktest.World, asking *coord.Client, path string, all []contender) {
+func aRequestStopsNoReader(t *testing.T, w *zktest.World, asking *coord.Client, path string, all contenders) {
 	t.Helper()
 	for i, first := range all {
-		others := append(slices.Clone(all[i+1:]), all[:i]...)
+		others := all.without(i)
 		readers, writer := others[:len(others)-1], others[len(others)-1]
 		first.must(t, "write 60000", "held")
-		for at, c := range readers {
-			c.Send("read 60000")
-			awaitLine(t, w.Admin(), path, at+2)
-		}
+		readers.queueToRead(t, w, path)
 		writer.Send("write 60000")
 		awaitLine(t, w.Admin(), path, len(all))
 		askAll(t, w.Admin(), asking, path+"/lock")
 		first.must(t, "release", "released")
-		for _, c := range readers {
-			c.wants(t, "held")
-		}
-		for _, c := range readers {
-			c.must(t, "release", "released")
-		}
+		readers.want(t, "held")
+		readers.must(t, "release", "released")
 		writer.wants(t, "held")
 		writer.must(t, "release", "released")
 	}
@@ -154,25 +139,18 @@ func aRequestStopsNoReader(t *testing.T, w *zktest.World, asking *coord.Client, 
 
 // aDowngradeKeepsItsPlace has the first write and downgrade, with two readers
 // and then a writer waiting.
-func aDowngradeKeepsItsPlace(t *testing.T, w *zktest.World, path, write, read string, first contender, others []contender) {
+func aDowngradeKeepsItsPlace(t *testing.T, w *zktest.World, path, write, read string, first contender, others contenders) {
 	t.Helper()
 	readers, writer := others[:len(others)-1], others[len(others)-1]
 	first.must(t, "write 60000", "held")
 	place := theNode(t, w, path, write)
-	for i, c := range readers {
-		c.Send("read 60000")
-		awaitLine(t, w.Admin(), path, i+2)
-	}
+	readers.queueToRead(t, w, path)
 	writer.Send("write 1000")
 	awaitLine(t, w.Admin(), path, len(others)+1)
 	first.must(t, "downgrade", "downgraded")
-	for _, c := range readers {
-		c.wants(t, "held")
-	}
+	readers.want(t, "held")
 	writer.wants(t, "busy")
-	for _, c := range readers {
-		c.must(t, "release", "released")
-	}
+	readers.must(t, "release", "released")
 	require.Equal(t, place, theNode(t, w, path, read), "the place in the line is the same")
 	writer.Send("write 60000")
 	awaitLine(t, w.Admin(), path, 2)
@@ -183,17 +161,12 @@ func aDowngradeKeepsItsPlace(t *testing.T, w *zktest.World, path, write, read st
 
 // aDowngradeLetsReadersIn has the first write and downgrade in its own way,
 // with readers waiting: see testdata/java/RwlockHold.java.
-func aDowngradeLetsReadersIn(t *testing.T, w *zktest.World, path string, first contender, others []contender) {
+func aDowngradeLetsReadersIn(t *testing.T, w *zktest.World, path string, first contender, others contenders) {
 	t.Helper()
 	first.must(t, "write 60000", "held")
-	for i, c := range others {
-		c.Send("read 60000")
-		awaitLine(t, w.Admin(), path, i+2)
-	}
+	others.queueToRead(t, w, path)
 	first.must(t, "downgrade", "downgraded")
-	for _, c := range others {
-		c.wants(t, "held")
-	}
+	others.want(t, "held")
 	for _, c := range others {
 		c.must(t, "release", "released")
 		c.must(t, "write 300", "busy")
@@ -215,26 +188,18 @@ func theNode(t *testing.T, w *zktest.World, path, kind string) string {
 
 // noOverlapIsSeen lets all work together, and shows that overlaps would have
 // been seen.
-func noOverlapIsSeen(t *testing.T, w *zktest.World, path string, all []contender) {
+func noOverlapIsSeen(t *testing.T, w *zktest.World, path string, all contenders) {
 	t.Helper()
-	for _, c := range all {
-		c.Send(fmt.Sprintf("rounds %d", rwlockRounds))
-	}
-	for _, c := range all {
-		c.wants(t, fmt.Sprintf("done %d", rwlockRounds))
-	}
-	data, _, err := w.Admin().Get(path + "/turns")
-	require.NoError(t, err)
-	count := map[string]int{}
-	for _, name := range strings.Fields(string(data)) {
-		count[name]++
-	}
+	all.send(fmt.Sprintf("rounds %d", rwlockRounds))
+	all.want(t, fmt.Sprintf("done %d", rwlockRounds))
+	_, count := turnsAt(t, w.Admin(), path)
 	for _, c := range all {
 		require.Equal(t, rwlockRounds*2/3, count[c.name], "updates of %s", c.name)
 	}
 	awaitLine(t, w.Admin(), path, 0)
 
-	require.NoError(t, create(w, path+"/reading/test"))
+	_, err := w.Admin().Create(path+"/reading/test", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
 	for _, c := range all {
 		c.must(t, "rounds 1", "overlap reading")
 		c.must(t, "release", "released")
@@ -243,23 +208,13 @@ func noOverlapIsSeen(t *testing.T, w *zktest.World, path string, all []contender
 	require.NoError(t, w.Admin().Delete(path+"/reading/test", -1))
 }
 
-func create(w *zktest.World, path string) error {
-	_, err := w.Admin().Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-	return err
-}
-
 // theReadersOutliveTheWriter kills the writer with all others waiting to read.
-func theReadersOutliveTheWriter(t *testing.T, w *zktest.World, path string, all []contender) {
+func theReadersOutliveTheWriter(t *testing.T, w *zktest.World, path string, all contenders) {
 	t.Helper()
 	all[0].must(t, "write 60000", "held")
-	for i, c := range all[1:] {
-		c.Send("read 60000")
-		awaitLine(t, w.Admin(), path, i+2)
-	}
+	all[1:].queueToRead(t, w, path)
 	all[0].Kill()
-	for _, c := range all[1:] {
-		c.wants(t, "held")
-	}
+	all[1:].want(t, "held")
 	awaitLine(t, w.Admin(), path, len(all)-1)
 	for _, c := range all[1:] {
 		c.must(t, "release", "released")

@@ -11,7 +11,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // producerOf returns a producer for a hold of the lock that name stands for.
@@ -46,9 +45,7 @@ func send(ctx context.Context, p *kgo.Client, records ...*kgo.Record) error {
 func record(text string) *kgo.Record { return &kgo.Record{Topic: "report", Value: []byte(text)} }
 
 func TestAPausedHoldersRecordsAreRefused(t *testing.T) {
-	server, err := zkembed.Start()
-	require.NoError(t, err)
-	defer server.Close()
+	server := coordtest.Embedded(t)
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "report"))
 	require.NoError(t, err)
 	defer broker.Close()

@@ -13,7 +13,7 @@ var slots = []mutant{
 	off("slot: a cooldown is waited for", in(numbers, "TestAnother|TestTheCooldown"),
 		"attempt.free", `if left := first.due().Sub(clock); left > 0 {`, `if left := first.due().Sub(clock); left > 1<<62 {`),
 	off("slot: whose cooldown is over first goes first", in(numbers, "TestTheOwnerThatIsAway"),
-		"attempt.free", `slices.MinFunc(owned, later)`, `owned[0]`),
+		"attempt.free", `slices.MinFunc(owned, later)`, `slices.MinFunc(owned[:1], later)`),
 	off("slot: an owner is away from the first look on", in(numbers, "TestTheCooldown"),
 		"attempt.mark", `err := a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})`, `var err error`),
 	off("slot: an owner that has returned is not away", in(numbers, "TestAnOwnerThatReturns"),

@@ -22,7 +22,7 @@ import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryOneTime;
 
-/** Curator's recipes under the tasks of package bench: its child.go has the protocol, its task.go the tasks. */
+/** Curator's recipes under the tasks of package bench: its program.go has the protocol and the tasks. */
 final class Contender {
     private static final int ITEM_SIZE = 100;
     private static final int BACKLOG = 100;

@@ -1,4 +1,4 @@
-"""Kazoo's recipes under the tasks of package bench: its child.go has the protocol, its task.go the tasks."""
+"""Kazoo's recipes under the tasks of package bench: its program.go has the protocol and the tasks."""
 import logging
 import statistics
 import sys

@@ -26,15 +26,14 @@ func write(binary, version string) error {
 	if err != nil {
 		return err
 	}
-	url := func(path, version string) string { return "pkg:golang/" + path + "@" + version }
+	component := func(kind cdx.ComponentType, path, version string) cdx.Component {
+		url := "pkg:golang/" + path + "@" + version
+		return cdx.Component{BOMRef: url, Type: kind, Name: path, Version: version, PackageURL: url}
+	}
+	program := component(cdx.ComponentTypeApplication, info.Main.Path, version)
 	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
-		BOMRef: url(info.Main.Path, version), Type: cdx.ComponentTypeApplication, Name: info.Main.Path, Version: version,
-		PackageURL: url(info.Main.Path, version),
-	}}
-	components := []cdx.Component{{
-		BOMRef: url("std", info.GoVersion), Type: cdx.ComponentTypeLibrary, Name: "std", Version: info.GoVersion, PackageURL: url("std", info.GoVersion),
-	}}
+	bom.Metadata = &cdx.Metadata{Component: &program}
+	components := []cdx.Component{component(cdx.ComponentTypeLibrary, "std", info.GoVersion)}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -42,10 +41,9 @@ func write(binary, version string) error {
 		if m.Version == "(devel)" { // the library, of the same tree
 			m.Version = version
 		}
-		components = append(components, cdx.Component{
-			BOMRef: url(m.Path, m.Version), Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: url(m.Path, m.Version),
-			Properties: &[]cdx.Property{{Name: "go.sum", Value: m.Sum}},
-		})
+		library := component(cdx.ComponentTypeLibrary, m.Path, m.Version)
+		library.Properties = &[]cdx.Property{{Name: "go.sum", Value: m.Sum}}
+		components = append(components, library)
 	}
 	bom.Components = &components
 	encoder := cdx.NewBOMEncoder(os.Stdout, cdx.BOMFileFormatJSON)
