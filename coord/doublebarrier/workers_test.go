@@ -51,7 +51,7 @@ type seen struct {
 	finished map[int]int // by index: when Leave was about to be called
 	left     map[int]int // by index: when Leave had returned a verdict
 	verdicts map[int]error
-	members  int   // how many the round has
+	members  int // how many the round has
 	data     [][]byte
 	results  [][]byte
 }

@@ -313,7 +313,8 @@ func TestAVerbTellsItsStoryInJSON(t *testing.T) {
 	}{
 		"lock": {cmdtest.Sh(w.Path("l"), "exit 3"), 3, map[string]any{"path": w.Path("l")}},
 		"queue": {
-			[]string{"queue", "receive", w.Path("q"), "--", "sh", "-c", "exit 7"}, 7,
+			[]string{"queue", "receive", w.Path("q"), "--", "sh", "-c", "exit 7"},
+			7,
 			map[string]any{"path": w.Path("q"), "deliveries": 1.0},
 		},
 		"doublebarrier": {

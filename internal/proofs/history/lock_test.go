@@ -78,8 +78,11 @@ func TestATokenThatDoesNotGrowIsCaughtButMayRepeatAmongTurns(t *testing.T) {
 		next int64
 		ok   bool
 	}{
-		{Mutex(key), 6, false}, {Mutex(key), 7, false},
-		{Turns(key), 6, false}, {Turns(key), 7, true}, {Turns(key), 8, true},
+		{Mutex(key), 6, false},
+		{Mutex(key), 7, false},
+		{Turns(key), 6, false},
+		{Turns(key), 7, true},
+		{Turns(key), 8, true},
 	} {
 		var s story
 		s.hold("a", Exclusive, 10, 20, Release, 7)
