@@ -177,7 +177,7 @@ benchcmp:
 # otherwise idle machine, into docs. Some of it, beside the former figures of the rest: make bench-full ROWS=queue
 # SITES=one
 ROWS ?= *
-MEASURE = cd bench && ZKTEST_SERVERS=all go test -count=1 -v -timeout 0 -run '^TestFigures$$' . -rows '$(ROWS)'
+MEASURE = cd bench && ZKTEST_SERVERS=all go test -tags etcd -count=1 -v -timeout 0 -run '^TestFigures$$' . -rows '$(ROWS)'
 bench: bench-deps
 	$(MEASURE) -sites '$(or $(SITES),one*)' -repetitions 3 -during 250ms -document ../artefacts/bench/benchmarks.md
 bench-full: bench-deps

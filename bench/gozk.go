@@ -11,10 +11,6 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/go-zookeeper/zk"
 	goredis "github.com/redis/go-redis/v9"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/concurrency"
-	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
-	"go.uber.org/zap"
 
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
@@ -178,7 +174,6 @@ var contenders = []contender{
 	{name: zkLock, server: zooKeeper, open: plain(useZkLock)},
 	{name: curator, server: zooKeeper, program: javaProgram},
 	{name: kazoo, server: zooKeeper, program: pythonProgram},
-	{name: etcd, server: etcdServer, open: openEtcd},
 	{name: redis, server: redisServer, open: openRedis},
 }
 
@@ -188,48 +183,7 @@ func contenderNamed(name string) contender {
 			return c
 		}
 	}
-	panic("bench: no contender " + name)
-}
-
-// openEtcd is etcd's package concurrency, and for barrier and queue its
-// experimental recipes. Its queue has no acknowledgement, and ends no wait with
-// a context.
-func openEtcd(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	s, err := concurrency.NewSession(client, concurrency.WithTTL(int(timeout.Seconds())))
-	if err != nil {
-		_ = client.Close()
-		return nil, err
-	}
-	return &session{
-		lock: func(path string) (acquire, error) {
-			return func(ctx context.Context) (call, error) {
-				m := concurrency.NewMutex(s, path)
-				return m.Unlock, m.Lock(ctx)
-			}, nil
-		},
-		barrier: func(path string, n int) (enter, leave call, err error) {
-			b := recipe.NewDoubleBarrier(s, path, n)
-			return func(context.Context) error { return b.Enter() }, func(context.Context) error { return b.Leave() }, nil
-		},
-		queue: func(path string) (put, receive, error) {
-			q := recipe.NewQueue(client, path)
-			put := func(_ context.Context, item []byte) error { return q.Enqueue(string(item)) }
-			return put, func(context.Context) (call, error) {
-				_, err := q.Dequeue()
-				return func(context.Context) error { return nil }, err
-			}, nil
-		},
-		close: func() {
-			_ = s.Close()
-			_ = client.Close()
-		},
-	}, nil
+	panic("bench: no contender " + name + "; etcd is one with -tags etcd, as in make bench")
 }
 
 // pollEvery is how often a client of the Redis lock asks for a lock that

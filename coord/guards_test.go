@@ -26,7 +26,8 @@ func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T)
 			session := c.SessionID()
 			b.Server.AddFollower(T/20, session)
 			time.Sleep(T)
-			// After a write no probe is due, which would have the server catch up.
+			// After a write no probe is due, which would let the server
+			// catch up.
 			require.NoError(b, coordtest.Write(b.Context(), c))
 			asked := b.asked(c, func() {
 				acquired := b.acquireLater(c)
