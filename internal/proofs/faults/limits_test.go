@@ -51,7 +51,8 @@ func TestF24AThrottledRequestIsRepeated(t *testing.T) {
 }
 
 // The server itself throttles: each request that waits for more than a
-// millisecond, since only one may be under way at a time.
+// millisecond, since only one may be under way at a time. Where processors are
+// so short that it refuses all for long, the flood ebbs.
 func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
 	onReal(t, func(s scene) {
 		flood := zktest.Connect(s, s.w.ConnectString(), T)
@@ -60,7 +61,7 @@ func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
 		lasting, calm := context.WithCancel(s.Context())
 		for range 64 {
 			flooding.Go(func() {
-				for lasting.Err() == nil {
+				for lasting.Err() == nil && refused.Load() < 10_000 {
 					if _, _, err := flood.Get("/"); err != nil && strings.Contains(err.Error(), fmt.Sprint(throttled)) {
 						refused.Add(1)
 					}

@@ -105,7 +105,7 @@ func onEnsemble(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
 }
 
 // ensembles bounds how many there are at a time: each is three JVMs.
-var ensembles = make(chan struct{}, 4)
+var ensembles = make(chan struct{}, 3)
 
 // random returns the scenario's source of randomness. FAULTS_SEED changes it.
 func (s scene) random() *rand.Rand {
