@@ -65,15 +65,16 @@ LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli .
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see
 .PHONY: test-waiting test-computing test-reading test-spare compiled model-medium explored
 test-waiting: compiled
-	$(RACE) -p 3 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(TABLES) $(LONGEST))")
+	$(RACE) -p 2 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(TABLES) $(LONGEST))")
 test-computing: compiled
 	nice -n 19 $(RACE) -p 1 $(COMPUTING)
 compiled: # once for all lanes
 	@CGO_ENABLED=1 go list $(DETECTING) -test -deps -export $(PACKAGES) >/dev/null
 	@CGO_ENABLED=0 go list -trimpath -deps -export ./cmd/zkcoord >/dev/null
 	@mkdir -p artefacts && out=$$($(RACE) -run Archive ./internal/zktest -classes $(CLASSES) 2>&1) || { echo "$$out"; exit 1; }
+# Modules of one test each, whose dependencies keep the linters busy, are linted by "make lint" alone.
 test-reading: compiled
-	@nice -n 19 $(MAKE) --no-print-directory -j2 -Otarget lint $(NESTED:%=test/%)
+	@nice -n 19 $(MAKE) --no-print-directory -j2 -Otarget lint/work $(patsubst %,lint/%,bench $(APART)) $(NESTED:%=test/%)
 test-spare: compiled
 	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium explored fuzz
 
@@ -90,20 +91,22 @@ explored: # all that test-waiting skips
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users
 # of the last release would have to change, if it is not in the changelog.
-lint: tools $(NESTED:%=lint/%)
+lint: lint/work $(NESTED:%=lint/%)
+.PHONY: lint/work $(NESTED:%=lint/%) $(NESTED:%=test/%)
+lint/work: tools
 	@unformatted=$$($(TOOLS)/gofumpt -l .) && test -z "$$unformatted" || \
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
 	export CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) $(DETECTING)"; go vet $(PACKAGES) && $(TOOLS)/staticcheck $(PACKAGES) && \
 		$(TOOLS)/errcheck -ignoretests -exclude tools/errcheck.txt $(PACKAGES)
 	@scripts/apidiff.sh
 
-# The nested modules, each as it is tested.
+# The nested modules, each as it is tested. Adapters come after the workspace, whose dependencies they share.
 HOW     = $(if $(filter $*,$(ASIDE)),$(PLAINLY),$(DETECTING))
 CGO     = CGO_ENABLED=$(if $(filter $*,$(ASIDE)),0,1)
-.PHONY: $(NESTED:%=lint/%) $(NESTED:%=test/%)
+$(APART:%=lint/%): lint/work
 $(NESTED:%=lint/%): lint/%: tools
 	@cd $* && $(CGO) go vet $(HOW) ./... && $(CGO) GOFLAGS="$(GOFLAGS) $(HOW)" $(TOOLS)/staticcheck ./...
-$(NESTED:%=test/%): test/%: lint/%
+$(NESTED:%=test/%): test/%:
 	@cd $* && echo "$*:" && $(CGO) GORACE=atexit_sleep_ms=0 go test $(HOW) -vet=off -count=1 ./...
 
 fmt: tools

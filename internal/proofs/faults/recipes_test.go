@@ -349,7 +349,7 @@ type storm struct {
 // Of 1,000 acquires that are cancelled at random moments, in every stage from
 // the create to the grant, nothing is left behind.
 func TestF44ACancelStormLeavesNothing(t *testing.T) {
-	each(t, func(s scene) {
+	eachAlone(t, func(s scene) {
 		left, count := counting(func(e event.Event) bool {
 			return e.Kind == event.Ended && errors.Is(e.Err, context.DeadlineExceeded)
 		})

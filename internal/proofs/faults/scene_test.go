@@ -28,7 +28,7 @@ import (
 // Scenarios wait more than they compute, so more of them run at a time than
 // there are processors, unless -parallel says otherwise.
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "12")
+	_ = flag.Set("test.parallel", "8")
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: answerNames}
 	zktest.Main(m)
 }
