@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -133,6 +134,54 @@ func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 		time.Sleep(T)
 		require.Equal(b, 1, b.owned(c.SessionID()))
 		require.NoError(b, second.Leave(b.Context()))
+	})
+}
+
+// batches is a connection whose client reads all at once that comes within a
+// millisecond.
+type batches struct{ net.Conn }
+
+func (c batches) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	for more := 1; err == nil && more > 0 && n < len(p); n += more {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		more, _ = c.Conn.Read(p[n:])
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	return n, err
+}
+
+// A search for late nodes may read the node of a claim that leaves meanwhile:
+// both replies are there before the search goes on.
+func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := b.Server.DialContext(ctx, network, addr)
+			return batches{conn}, err
+		})), b.Open()
+		spec := coord.NameSpec{Path: "/lock/one"}
+		require.NoError(b, b.acquire(c).Release(b.Context()))
+		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.Drop())
+		first := b.claim(c.JoinName(b.Context(), spec))
+		require.Equal(b, 1, lost.Fired())
+		require.NoError(b, first.Leave(b.Context()))
+		second := b.claim(c.JoinName(b.Context(), spec))
+		time.Sleep(T / 10) // until it is watched
+		// The first read renews the watch, the second is of the search.
+		read := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Skip: 1, Times: 1}, zkembed.DelayReply(T/10))
+		require.NoError(b, b.Server.DropConn(c.SessionID()))
+		<-read.Struck()
+		left := make(chan error, 1)
+		go func() { left <- second.Leave(b.Context()) }()
+		for b.owned(c.SessionID()) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		require.Empty(b, left, "the reply comes with the one to the search")
+		next := b.claim(other.JoinName(b.Context(), spec))
+		require.NoError(b, <-left)
+		time.Sleep(T)
+		require.Equal(b, 1, b.owned(other.SessionID()))
+		require.NoError(b, next.Leave(b.Context()))
 	})
 }
 

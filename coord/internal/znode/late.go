@@ -234,16 +234,24 @@ func (n *Node) lateAs(ctx context.Context, name string) (czxid int64, err error)
 	if n.live.Load() && name == n.Name() {
 		return 0, nil
 	}
-	node, as, err := n.examine(ctx, name)
-	switch {
-	case err != nil && isPassing(err):
-		return 0, err
-	case err != nil || !node.Exists || node.Stat.Owner != n.sess.ID():
-		return 0, nil
-	case n.Plain && (as == another || n.isWanted(as)):
-		return 0, nil
+	for {
+		node, as, err := n.examine(ctx, name)
+		switch {
+		case err != nil && isPassing(err):
+			return 0, err
+		case err != nil || !node.Exists || node.Stat.Owner != n.sess.ID():
+			return 0, nil
+		case n.Plain && as == another:
+			return 0, nil
+		case !n.Plain, node.Stat.Czxid == czxid:
+			return node.Stat.Czxid, nil
+		case n.isWanted(as):
+			return 0, nil
+		}
+		// Its claim may have ended while this read was under way. Then the
+		// name can be another client's by now: the next read tells.
+		czxid = node.Stat.Czxid
 	}
-	return node.Stat.Czxid, nil
 }
 
 // isWanted reports whether another node of this session may be the one of the
