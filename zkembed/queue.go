@@ -72,7 +72,11 @@ func (q *queue) pop(dead <-chan struct{}) (it item, ok bool) {
 		if len(q.items) > 0 {
 			it = q.items[0]
 			q.items[0] = item{}
-			q.items = q.items[1:]
+			if len(q.items) > 1 {
+				q.items = q.items[1:]
+			} else {
+				q.items = q.items[:0]
+			}
 			q.taken = it.size()
 			q.mu.Unlock()
 			return it, true
