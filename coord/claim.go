@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -39,7 +40,8 @@ type claim struct {
 	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
 	removal  *removal       // once the node is to be deleted
 	unsure   bool           // the outcome of a transaction of the holds is not known
-	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
+	deleting bool           // whether a transaction that deletes the node is under way
+	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones
 }
 
 // newClaim prepares a claim whose node's name begins with stem.
@@ -228,7 +230,7 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 		return nil, nil // opened again since, perhaps for the very hold that there is now
 	}
 	if gone {
-		if cl.removal != nil && len(cl.holds) == 0 || cl.deleting != nil && errors.Is(cause, ErrNodeDeleted) {
+		if cl.removal != nil && len(cl.holds) == 0 || cl.deleting && errors.Is(cause, ErrNodeDeleted) {
 			cl.mu.Unlock()
 			return nil, nil
 		}

@@ -122,7 +122,10 @@ func (h *Hold) Revoked() <-chan struct{} {
 // exists: it writes nothing into ZooKeeper after the hold was lost. One
 // request. When the node is gone, the error matches [ErrLost], or [ErrReleased]
 // when the hold was released meanwhile; when the connection fails before the
-// reply, [ErrUnconfirmed]. The ACL must permit reading the node.
+// reply, [ErrUnconfirmed]. The ACL must permit reading the node. The node of a
+// name is deleted only when transactions under way have ended, for the next
+// owner's node looks like it; during [ExactlyOnce.Release] of such a hold, Txn
+// fails with [ErrInvalid].
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {

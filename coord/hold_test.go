@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,61 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrNodeDeleted)
 		require.ErrorIs(t, h.Err(), coord.ErrLost)
 		require.Equal(t, "mine", b.data("/report"))
+	})
+}
+
+// The next owner's node of a name would pass the check of the one before. What
+// delays the transaction is that servers may refuse its size.
+func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
+	coordtest.InBubbles(t, map[string]func(ctx context.Context, o *coord.ExactlyOnce, h *coord.Hold) error{
+		"release": func(ctx context.Context, _ *coord.ExactlyOnce, h *coord.Hold) error { return h.Release(ctx) },
+		"exactly once": func(ctx context.Context, o *coord.ExactlyOnce, h *coord.Hold) error {
+			return o.Release(ctx, []*coord.Hold{h})
+		},
+		"loss": func(ctx context.Context, _ *coord.ExactlyOnce, h *coord.Hold) error {
+			h.Forfeit(nil)
+			return h.Release(ctx)
+		},
+	}, func(all coordtest.Bubble, end func(context.Context, *coord.ExactlyOnce, *coord.Hold) error) {
+		b := bubble{all}
+		c, other := b.Open(), b.Open()
+		spec := coord.NameSpec{Path: "/lock/one", Exclusive: true}
+		require.NoError(b, c.Create(b.Context(), "/lock/report", nil))
+		h := b.hold(c.AcquireName(b.Context(), spec))
+		write := func() error {
+			return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/lock/report", make([]byte, 8<<10), -1)))
+		}
+		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
+		require.ErrorIs(b, write(), coord.ErrUnconfirmed)
+		require.Equal(b, 1, lost.Fired())
+		wrote := make(chan error, 1)
+		go func() { wrote <- write() }()
+		synctest.Wait()
+		require.Empty(b, wrote, "it waits for a trial")
+		once, err := c.ExactlyOnce("/lock")
+		require.NoError(b, err)
+		defer once.Close(b.Context())
+		require.NoError(b, end(b.Context(), once, h))
+		next := b.hold(other.AcquireName(b.Context(), spec))
+		require.NoError(b, <-wrote)
+		require.Less(b, b.node("/lock/report").Stat.Mzxid, next.Token())
+	})
+}
+
+func TestNoTxnOfANameFollowsItsExactlyOnceRelease(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/one"}))
+		once, err := c.ExactlyOnce("/")
+		require.NoError(b, err)
+		defer once.Close(b.Context())
+		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
+		released := make(chan error, 1)
+		go func() { released <- once.Release(b.Context(), []*coord.Hold{h}) }()
+		<-late.Struck()
+		require.ErrorIs(b, coordtest.Err(h.Txn(b.Context(), coord.CreateOp("/two", nil))), coord.ErrInvalid)
+		require.NoError(b, <-released)
+		require.ErrorIs(b, coordtest.Err(h.Txn(b.Context(), coord.CreateOp("/two", nil))), coord.ErrReleased)
 	})
 }
 

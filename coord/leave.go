@@ -119,10 +119,10 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 	if cl.removal != nil {
 		return cl.removal
 	}
-	r, deleting, gone := cl.beginRemoval(), cl.deleting, cl.gone != nil
+	r, idle, gone := cl.beginRemoval(), cl.under.Idle(), cl.gone != nil
 	remove := func() {
-		if deleting != nil {
-			<-deleting // it would take a deletion by us for its own
+		if idle != nil {
+			<-idle // they would take a deletion by us for theirs, or the next owner's node of a name for ours
 		}
 		var err error
 		if !gone {
@@ -139,7 +139,7 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
 func (cl *claim) atOnce(remove func()) error {
-	if cl.gone != nil || len(cl.parts)+len(cl.along) > 0 || cl.deleting != nil || len(cl.node.Proof) > 0 {
+	if cl.gone != nil || len(cl.parts)+len(cl.along) > 0 || cl.under.Idle() != nil || len(cl.node.Proof) > 0 {
 		return cl.sess.Go(remove)
 	}
 	r := cl.removal

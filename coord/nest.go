@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/zkcoord/zkcoord/coord/event"
@@ -71,8 +72,8 @@ func (h *Hold) another(ended func()) (*Hold, error) {
 	switch {
 	case h.err != nil:
 		return nil, h.err
-	case cl.deleting != nil:
-		return nil, wire.Invalid("a transaction releases the hold already")
+	case cl.deleting:
+		return nil, errReleasing
 	case ended == nil:
 		return newHold(cl, h.in), nil
 	case cl.unsure:
@@ -86,14 +87,20 @@ func (h *Hold) another(ended func()) (*Hold, error) {
 func (h *Hold) during(transact func() error) error {
 	cl := h.claim
 	cl.mu.Lock()
-	if h.err != nil {
-		defer cl.mu.Unlock()
-		return h.err
+	named := cl.named != nil // the next owner's node would do for ours
+	if err := h.err; err != nil || named && cl.deleting {
+		cl.mu.Unlock()
+		return cmp.Or(err, errReleasing)
 	}
-	h.in.use()
+	if h.in.use(); named {
+		cl.under.Begin()
+	}
 	cl.mu.Unlock()
 	err := transact()
 	cl.mu.Lock()
+	if named {
+		cl.under.End()
+	}
 	cl.unsure = cl.unsure || errors.Is(err, ErrUnconfirmed)
 	over := h.in.unuse()
 	cl.mu.Unlock()

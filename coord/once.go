@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -74,7 +75,8 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 // reply is found out, also when a hold's node is gone by then. When ctx ends
 // before that, the error matches [ErrUnconfirmed], and the nodes, if they are
 // still there, are deleted in the background. It fails with [ErrInvalid] while
-// other handles of a hold ([Spec.Reentrant]) are not released.
+// other handles of a hold ([Spec.Reentrant]) are not released. The release of a
+// name waits for transactions of its hold that are under way.
 func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
 	if len(holds) == 0 {
 		return opError("release", o.dir, wire.Invalid("no hold to release"))
@@ -84,7 +86,7 @@ func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) err
 
 func (o *ExactlyOnce) release(ctx context.Context, holds []*Hold, ops []Op) error {
 	for i, h := range holds {
-		if err := h.beginReleasing(o.client, holds[0].claim.sess); err != nil {
+		if err := h.beginReleasing(ctx, o.client, holds[0].claim.sess); err != nil {
 			stopReleasing(holds[:i])
 			return opError("release", h.Node(), err)
 		}
@@ -140,7 +142,7 @@ func (o *ExactlyOnce) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (g
 	}
 }
 
-func (h *Hold) beginReleasing(c *Client, s *session.Session) error {
+func (h *Hold) beginReleasing(ctx context.Context, c *Client, s *session.Session) error {
 	cl := h.claim
 	if cl.client.shared != c.shared || cl.sess != s {
 		return wire.Invalid("the holds are of two sessions")
@@ -148,14 +150,26 @@ func (h *Hold) beginReleasing(c *Client, s *session.Session) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if err := h.mayEnd(); err != nil {
-		return err
+	for {
+		cl.mu.Lock()
+		err, idle := h.mayEnd(), cl.under.Idle()
+		if err == nil && idle == nil {
+			cl.deleting = true
+			cl.under.Begin()
+		}
+		cl.mu.Unlock()
+		if err != nil || idle == nil {
+			return err
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return calls.Ended(ctx)
+		}
 	}
-	cl.deleting = make(chan struct{})
-	return nil
 }
+
+var errReleasing = wire.Invalid("a transaction releases the hold already")
 
 // mayEnd returns why a request for h cannot end the claim, or nil; cl.mu is
 // held.
@@ -168,8 +182,8 @@ func (h *Hold) mayEnd() error {
 		return errNested
 	case len(cl.holds) > 1:
 		return wire.Invalid("%d other handles of the hold are not released", len(cl.holds)-1)
-	case cl.deleting != nil:
-		return wire.Invalid("a transaction releases the hold already")
+	case cl.deleting:
+		return errReleasing
 	}
 	return nil
 }
@@ -187,8 +201,8 @@ func stopReleasing(holds []*Hold) {
 
 // endReleasing unblocks a pending delete; cl.mu is held.
 func (cl *claim) endReleasing() {
-	close(cl.deleting)
-	cl.deleting = nil
+	cl.deleting = false
+	cl.under.End()
 }
 
 // releasedBy ends the claim, whose node the transaction has deleted.

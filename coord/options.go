@@ -38,6 +38,17 @@ type options struct {
 // Option sets something about a [Client].
 type Option func(*options) error
 
+// option sets something, or is invalid for the reason that follows.
+func option(valid bool, set func(*options), format string, args ...any) Option {
+	return func(o *options) error {
+		if !valid {
+			return wire.Invalid(format, args...)
+		}
+		set(o)
+		return nil
+	}
+}
+
 func defaults() options {
 	return options{
 		Config: session.Config{
@@ -54,13 +65,8 @@ func defaults() options {
 // grant another one ([Client.SessionTimeout]). After a crash, others wait up to
 // T for what the crashed process held; a hold survives an outage of T/3.
 func WithSessionTimeout(d time.Duration) Option {
-	return func(o *options) error {
-		if d < time.Millisecond || d > 24*time.Hour {
-			return wire.Invalid("session time-out %v: it must be between 1 ms and 24 h", d)
-		}
-		o.Timeout = d
-		return nil
-	}
+	return option(d >= time.Millisecond && d <= 24*time.Hour, func(o *options) { o.Timeout = d },
+		"session time-out %v: it must be between 1 ms and 24 h", d)
 }
 
 // WithTick sets what the servers' tickTime is. A follower reports to the leader
@@ -73,13 +79,7 @@ func WithSessionTimeout(d time.Duration) Option {
 // window unsafe; one that is too large makes it shorter, and [Open] refuses
 // more than T, which leaves none.
 func WithTick(d time.Duration) Option {
-	return func(o *options) error {
-		if d <= 0 {
-			return wire.Invalid("tick %v: it must be positive", d)
-		}
-		o.Tick = d
-		return nil
-	}
+	return option(d > 0, func(o *options) { o.Tick = d }, "tick %v: it must be positive", d)
 }
 
 // WithACL sets the ACL of every node the client creates, each entry as
@@ -108,13 +108,9 @@ func WithACL(entries ...string) Option {
 // WithAuth adds a credential, such as "digest" and "user:password", presented
 // on every connection before anything else.
 func WithAuth(scheme, value string) Option {
-	return func(o *options) error {
-		if scheme == "" {
-			return wire.Invalid("the credential's scheme is empty; write for example digest")
-		}
-		o.Auth = append(o.Auth, attend.Credential{Scheme: scheme, Value: []byte(value)})
-		return nil
-	}
+	credential := attend.Credential{Scheme: scheme, Value: []byte(value)}
+	return option(scheme != "", func(o *options) { o.Auth = append(o.Auth, credential) },
+		"the credential's scheme is empty; write for example digest")
 }
 
 // WithDialer sets how to connect to a server, named as in the list given to
@@ -123,36 +119,21 @@ func WithAuth(scheme, value string) Option {
 // second, or a sixth of the session time-out if that is less, the next server
 // is tried as well.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return func(o *options) error {
-		if dial == nil {
-			return wire.Invalid("the dialer is nil")
-		}
-		o.Dial, o.Lookup = dial, nil
-		return nil
-	}
+	return option(dial != nil, func(o *options) { o.Dial, o.Lookup = dial, nil }, "the dialer is nil")
 }
 
 // WithTLS connects by TLS, over what the dialer returns ([WithDialer]). Unless
 // the configuration names the server, its certificate must be for the host
 // named in the list given to [Open].
 func WithTLS(config *tls.Config) Option {
-	return func(o *options) error {
-		if config == nil {
-			return wire.Invalid("the TLS configuration is nil")
-		}
-		o.TLS = config
-		return nil
-	}
+	return option(config != nil, func(o *options) { o.TLS = config }, "the TLS configuration is nil")
 }
 
 // WithoutContainers has the client make directories as persistent nodes, for
 // servers without containers (before ZooKeeper 3.5). It finds that out by
 // itself, but each of its sessions may lose two connections by that.
 func WithoutContainers() Option {
-	return func(o *options) error {
-		o.NoContainers = true
-		return nil
-	}
+	return option(true, func(o *options) { o.NoContainers = true }, "")
 }
 
 // WithMaxPacket states the servers' jute.maxbuffer, if it is not the default of
@@ -165,13 +146,8 @@ func WithoutContainers() Option {
 // restart or by a proxy, count for nothing: when a connection is closed under a
 // request, reads of that size that find nothing show whether servers accept it.
 func WithMaxPacket(bytes int) Option {
-	return func(o *options) error {
-		if bytes < 4096 {
-			return wire.Invalid("packets of at most %d bytes: the limit must be 4096 or more", bytes)
-		}
-		o.MaxPacket = bytes
-		return nil
-	}
+	return option(bytes >= 4096, func(o *options) { o.MaxPacket = bytes },
+		"packets of at most %d bytes: the limit must be 4096 or more", bytes)
 }
 
 // WithLogger sets where to log. At Warn: a session or a hold that was lost, and
@@ -182,26 +158,15 @@ func WithMaxPacket(bytes int) Option {
 // wait for the first connection is logged, by [slog.Default]. A handler that
 // blocks delays the session's probes, and so ends the holds.
 func WithLogger(log *slog.Logger) Option {
-	return func(o *options) error {
-		if log == nil {
-			return wire.Invalid("the logger is nil; leave the option out for no log")
-		}
-		o.Log, o.Waiting = log, log
-		return nil
-	}
+	return option(log != nil, func(o *options) { o.Log, o.Waiting = log, log },
+		"the logger is nil; leave the option out for no log")
 }
 
 // WithObserver has f hear of every [event.Event], for metrics. It is called
 // from many goroutines and must not block. Each use of the option adds an
 // observer.
 func WithObserver(f func(event.Event)) Option {
-	return func(o *options) error {
-		if f == nil {
-			return wire.Invalid("the observer is nil")
-		}
-		o.observers = append(o.observers, f)
-		return nil
-	}
+	return option(f != nil, func(o *options) { o.observers = append(o.observers, f) }, "the observer is nil")
 }
 
 // WithAttendant has the attendant of this host close the session as soon as
@@ -237,13 +202,8 @@ func WithAttendant(path string, share ...func(connection *os.File)) Option {
 // WithIdentity names this process in the data of its nodes, with host and pid;
 // by default it is the program's name.
 func WithIdentity(name string) Option {
-	return func(o *options) error {
-		if name == "" || len(name) > 256 || strings.ContainsAny(name, "\n\r") {
-			return wire.Invalid("identity %q: it must be one line of 1 to 256 bytes", name)
-		}
-		o.identity = []byte(name)
-		return nil
-	}
+	return option(name != "" && len(name) <= 256 && !strings.ContainsAny(name, "\n\r"), func(o *options) { o.identity = []byte(name) },
+		"identity %q: it must be one line of 1 to 256 bytes", name)
 }
 
 // WithHeld says that this process runs under holds of other processes, by the
@@ -269,10 +229,7 @@ func WithHeld(nodes ...string) Option {
 // A place in a semaphore's queue and one in a double barrier are holds, too: a
 // waiter there begins anew after each disconnection.
 func LoseAtDisconnect() Option {
-	return func(o *options) error {
-		o.dropping = true
-		return nil
-	}
+	return option(true, func(o *options) { o.dropping = true }, "")
 }
 
 // RequireChroot has [Open] fail with [ErrNoNode] when the chroot of the connect
@@ -280,21 +237,12 @@ func LoseAtDisconnect() Option {
 // needed, as any directory is, and the log is warned that it was not there. A
 // misspelt chroot makes two locks of one.
 func RequireChroot() Option {
-	return func(o *options) error {
-		o.needsChroot = true
-		return nil
-	}
+	return option(true, func(o *options) { o.needsChroot = true }, "")
 }
 
 // WithDialect says whose node names to use and to understand; see [Dialect].
 func WithDialect(d Dialect) Option {
-	return func(o *options) error {
-		if d != Curator && d != Kazoo {
-			return wire.Invalid("unknown dialect %q", d)
-		}
-		o.dialect = d
-		return nil
-	}
+	return option(d == Curator || d == Kazoo, func(o *options) { o.dialect = d }, "unknown dialect %q", d)
 }
 
 // complete completes the identity, and checks what concerns several options.

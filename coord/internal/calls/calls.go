@@ -1,4 +1,5 @@
-// Package calls has what a context says about the call that it is given to.
+// Package calls has what a context says about the call that it is given to, and
+// which calls are under way.
 package calls
 
 import (

@@ -1,0 +1,25 @@
+package calls
+
+// Running counts calls under way. Its owner's lock guards it.
+type Running struct {
+	n    int
+	idle chan struct{}
+}
+
+// Begin counts a call, until End.
+func (r *Running) Begin() {
+	if r.n++; r.n == 1 {
+		r.idle = make(chan struct{})
+	}
+}
+
+// End counts a call no more.
+func (r *Running) End() {
+	if r.n--; r.n == 0 {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// Idle is closed when no call is under way any more; nil if none is now.
+func (r *Running) Idle() <-chan struct{} { return r.idle }
