@@ -100,9 +100,13 @@ func TestEveryContenderDoesItsWork(t *testing.T) {
 				tasks, names := r.cases()
 				for i, task := range tasks {
 					c := m.measure(r, task, names[i])[0]
+					for d := 2 * time.Second; c.Failed == 0 && slices.ContainsFunc(r.shows, c.without) && d < time.Minute; d *= 2 {
+						task.during = d // on a busy machine, nothing may happen within a second
+						c = m.measure(r, task, names[i])[0]
+					}
 					require.Zero(t, c.Failed, "%s %s", r.name, names[i])
 					for _, column := range r.shows {
-						require.Positive(t, c.Figures[column.figure], "%s %s: %s of %v", r.name, names[i], column.figure, c.Figures)
+						require.False(t, c.without(column), "%s %s: %s of %v", r.name, names[i], column.figure, c.Figures)
 					}
 					if r.name == "cycle" && who != lingering {
 						require.Greater(t, c.Figures["requests"], 1.5)
@@ -113,6 +117,9 @@ func TestEveryContenderDoesItsWork(t *testing.T) {
 		})
 	}
 }
+
+// without reports whether a cell has nothing to show in a column.
+func (c *cell) without(of column) bool { return c.Figures[of.figure] <= 0 }
 
 // embedded is a measurer at a site with one embedded server.
 func embedded(t *testing.T) *measurer {

@@ -83,7 +83,8 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 }
 
 // The connection is lost with the answer to the mark of the last to finish, and
-// so is the watch on ready; then the first closes the round.
+// so is the watch on ready; the first closes the round before the last reads
+// ready again.
 func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)
@@ -92,9 +93,13 @@ func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 		mark := b.Server.Inject(zkembed.Match{
 			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: members[1].Node(), Times: 1,
 		}, zkembed.LoseReply())
+		again := b.Server.Inject(zkembed.Match{
+			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Times: 1,
+		}, zkembed.Delay(lasts))
 		second := leaving(b.Context(), members[1])
 		require.Equal(t, []error{nil, nil}, told(t, first, second))
 		require.Equal(t, 1, mark.Fired())
+		require.Equal(t, 1, again.Fired())
 		require.Empty(t, b.Server.Watched())
 	})
 }
