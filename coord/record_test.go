@@ -396,7 +396,7 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		g := recipe.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
+		g := recipe.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<12)...)
 		asked := g.Revoked()
 		require.NoError(b, inspect.Revoke(b.Context(), c, h.Node()))
 		time.Sleep(time.Second)

@@ -259,7 +259,7 @@ func TestOneConnectionHasABoundedAmountUnread(t *testing.T) {
 		long.send(multiRead("/big", 54))
 		require.Equal(t, zkembed.CodeSystemError, long.code())
 
-		const replies, each = 40, 20 << 20
+		const replies, each = 6, 20 << 20
 		unread, _ := greeted(t, s)
 		before := s.Counts()
 		go func() {

@@ -226,7 +226,9 @@ var classes = flag.String("classes", "", "make an archive of a server's classes:
 func TestAServerStartsFromAnArchiveOfItsClasses(t *testing.T) {
 	archive := cmp.Or(*classes, filepath.Join(t.TempDir(), "classes.jsa"))
 	t.Setenv(EnvClasses, "")
-	s := RequireReal(t, WithJVM("-XX:ArchiveClassesAtExit="+archive))
+	s := RequireEnsemble(t).Followers()[0] // most servers are members of ensembles
+	s.config.jvm = append(s.config.jvm, "-XX:ArchiveClassesAtExit="+archive)
+	require.NoError(t, s.Restart())
 	require.NoError(t, syscall.Kill(s.PID(), syscall.SIGTERM))
 	Eventually(t, readyWithin, func() bool { return !s.proc.alive() }, "the end of the server")
 	t.Setenv(EnvClasses, archive)

@@ -29,7 +29,7 @@ var (
 	one    = flag.Uint64("seed", 0, "run this seed only")
 	repeat = flag.Int("repeat", 1, "how often to run the seed")
 	from   = flag.Uint64("from", 1, "the first seed")
-	seeds  = flag.Int("seeds", 40, "how many seeds; 0 runs until stopped")
+	seeds  = flag.Int("seeds", 30, "how many seeds; 0 runs until stopped")
 	every  = flag.Duration("report", time.Minute, "how often to report when running until stopped or for long")
 )
 
