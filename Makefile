@@ -108,8 +108,8 @@ CGO     = CGO_ENABLED=$(if $(filter $*,$(ASIDE)),0,1)
 $(APART:%=lint/%): lint/work
 $(NESTED:%=lint/%): lint/%: tools
 	@cd $* && $(CGO) go vet $(HOW) ./... && $(CGO) GOFLAGS="$(GOFLAGS) $(HOW)" $(TOOLS)/staticcheck ./...
-$(NESTED:%=test/%): test/%:
 test/bench: | $(filter-out test/bench,$(NESTED:%=test/%)) # in a second each contender does something: not at the busiest
+$(NESTED:%=test/%): test/%:
 	@cd $* && echo "$*:" && $(CGO) GORACE=atexit_sleep_ms=0 go test $(HOW) -vet=off -count=1 ./...
 
 fmt: tools
