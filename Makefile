@@ -76,6 +76,7 @@ compiled: # once for all lanes
 		{ echo "$$out"; exit 1; }
 # Modules of one test each, whose dependencies keep the linters busy, are linted by "make lint" alone.
 test-reading: compiled
+	@for m in $(NESTED); do $(MAKE) -n test/$$m | grep -q "^cd $$m &&" || { echo "test/$$m runs no test: mend its rule"; exit 1; }; done
 	@nice -n 19 $(MAKE) --no-print-directory -j2 -Otarget lint/work $(APART:%=lint/%) $(NESTED:%=test/%)
 test-spare: compiled
 	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium explored fuzz
