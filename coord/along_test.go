@@ -99,3 +99,24 @@ func TestAForfeitedHoldIsLostInAllItsHandles(t *testing.T) {
 		require.ErrorIs(b, h.Err(), coord.ErrReleased)
 	})
 }
+
+// It ends with a node in its place, or, where that cannot be made, as it does
+// when the caller gives up.
+func TestADowngradeDoesNotWhatGoesAlongWithARelease(t *testing.T) {
+	for name, within := range map[string]time.Duration{"downgraded": time.Minute, "given up": 0} {
+		runInBubble(t, name, func(b bubble) {
+			c := b.Open()
+			h := b.acquire(c, coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}, Kind: "write", Exclusive: true})
+			require.NoError(b, h.Along(coord.CreateOp("/done", nil)))
+			shared, err := h.Downgrade(b.Within(within))
+			if within > 0 {
+				require.NoError(b, shared.Release(b.Context()))
+			} else {
+				require.Error(b, err)
+				require.NoError(b, h.Release(b.Context())) // once the node is deleted
+			}
+			require.Zero(b, b.owned(h.Session()))
+			require.False(b, b.exists("/done"))
+		})
+	}
+}

@@ -27,6 +27,11 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 			cutOff()
 			return h.Release(ctx)
 		},
+		"release with the context of the hold itself": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
+			h := b.acquire(c)
+			cutOff()
+			return h.Release(h.Context(ctx))
+		},
 		"group": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
 			h := b.acquire(c)
 			cutOff()
@@ -67,6 +72,20 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 			require.Zero(b, time.Since(ended))
 		})
 	}
+}
+
+func TestAReleaseInTheContextOfItsHoldEndsByItsDeadline(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, h := b.holder()
+		b.cutOff(c)
+		ctx, cancel := context.WithTimeout(h.Context(b.Context()), time.Second)
+		defer cancel()
+		begun := time.Now()
+		err := h.Release(ctx)
+		require.ErrorIs(t, err, coord.ErrUnconfirmed)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(begun))
+	})
 }
 
 // cutOff has no server answer a client for the rest of the test.

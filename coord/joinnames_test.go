@@ -324,6 +324,36 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 	})
 }
 
+// Both claims are of one session.
+func TestAHoldWhoseNameIsAnotherClaimsOfItsClientIsLost(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.taking(c, "mine")
+		require.NoError(t, inspect.Break(b.Context(), b.Open(), "/names/one"))
+		next := b.taking(c, "another's")
+		time.Sleep(time.Second) // until the own watches are set
+		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
+		require.NoError(t, h.Release(b.Context()))
+		require.NoError(t, next.Err())
+		require.True(t, b.exists("/names/one"))
+	})
+}
+
+// With a part of the hold, a transaction deletes both nodes.
+func TestAReleaseWithItsPartsLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		h := b.named(c)
+		require.NoError(t, h.Attach(b.Context(), "/names/part", nil))
+		b.breakUnawares(h)
+		require.NoError(t, coordtest.Err(other.Txn(b.Context(),
+			coord.EphemeralOp("/names/one", []byte("mine")), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))))
+		require.NoError(t, h.Release(b.Context()))
+		require.Equal(t, 1, b.owned(other.SessionID()))
+		require.False(t, b.exists("/names/part"))
+	})
+}
+
 func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

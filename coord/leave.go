@@ -57,8 +57,8 @@ func (h *Hold) Forfeit(cause error) {
 // what they would have changed tells an end that the owner meant from any
 // other. They take the place of those of an earlier call. If the ensemble
 // refuses them, the node is deleted without them. [ExactlyOnce.Release] has its
-// own operations instead. It fails with [ErrInvalid] in a nest ([Hold.Nest]).
-// No request.
+// own operations instead, and [Hold.Downgrade] drops them. Along fails with
+// [ErrInvalid] in a nest ([Hold.Nest]). No request.
 func (h *Hold) Along(ops ...Op) error {
 	cl, err := h.claim, error(nil)
 	if len(ops) > 0 {
@@ -119,18 +119,14 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 	if cl.removal != nil {
 		return cl.removal
 	}
-	r, idle, gone := cl.beginRemoval(), cl.under.Idle(), cl.gone != nil
+	r, idle := cl.beginRemoval(), cl.under.Idle()
 	remove := func() {
 		if idle != nil {
 			<-idle // they would take a deletion by us for theirs, or the next owner's node of a name for ours
 		}
-		var err error
-		if !gone {
-			err = r.remove()
-		}
-		r.end(err)
+		r.end(r.remove())
 	}
-	if gone && len(cl.parts) == 0 || begin(remove) != nil {
+	if cl.gone != nil && len(cl.parts) == 0 || begin(remove) != nil {
 		r.over(nil)
 	}
 	return r
@@ -139,7 +135,7 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
 func (cl *claim) atOnce(remove func()) error {
-	if cl.gone != nil || len(cl.parts)+len(cl.along) > 0 || cl.under.Idle() != nil || len(cl.node.Proof) > 0 {
+	if cl.gone != nil || cl.unsure || len(cl.parts)+len(cl.along) > 0 || cl.under.Idle() != nil || len(cl.node.Proof) > 0 {
 		return cl.sess.Go(remove)
 	}
 	r := cl.removal
@@ -162,16 +158,26 @@ func (cl *claim) beginRemoval() *removal {
 }
 
 // remove deletes the node, and its parts along with it, for as long as that
-// takes: until it or the session is gone.
+// takes: until it or the session is gone. A node that a transaction may have
+// deleted is looked for first.
 func (r *removal) remove() error {
 	cl := r.claim
+	cl.mu.Lock()
+	gone, tried := cl.gone, r.err
+	if cl.unsure {
+		tried = cmp.Or(tried, ErrUnconfirmed)
+	}
+	cl.mu.Unlock()
+	if gone != nil {
+		return nil
+	}
 	err := cl.node.Delete(func() error {
+		if err := tried; err != nil && !errors.Is(err, ErrBadVersion) {
+			tried = nil
+			return err
+		}
 		if parts := cl.partsLeft(); len(parts)+len(cl.along) > 0 {
 			return r.removeWith(parts)
-		}
-		if err := r.err; err != nil && !errors.Is(err, ErrBadVersion) {
-			r.err = nil
-			return err
 		}
 		return cl.node.DeleteOnce()
 	})
@@ -195,8 +201,9 @@ func (r *removal) over(err error) {
 	close(r.done)
 }
 
-// wait waits for the answer, at most for limit and until ctx ends, unless that
-// is a context of the hold itself, which ends by the release.
+// wait waits for the answer, at most for limit and until ctx ends. Where ctx is
+// a context of a hold, which the release ends, wait goes on until the context
+// that ctx was made from ends, or the deadline of ctx is over.
 func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -205,7 +212,16 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		return r.err
 	case <-ctx.Done():
 		if errors.Is(context.Cause(ctx), ErrReleased) {
-			return r.wait(context.WithoutCancel(ctx), limit)
+			outer := context.WithoutCancel(ctx)
+			if held := innermost(ctx); held != nil {
+				outer = held.parent
+			}
+			if deadline, ok := ctx.Deadline(); ok {
+				bound, cancel := context.WithDeadline(outer, deadline)
+				defer cancel()
+				outer = bound
+			}
+			return r.wait(outer, limit)
 		}
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, calls.Ended(ctx))
 	case <-timer.C:
@@ -281,6 +297,7 @@ func (h *Hold) handOver() error {
 		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
 	}
 	h.end(ErrReleased)
+	cl.along = nil
 	cl.beginRemoval()
 	return nil
 }

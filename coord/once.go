@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -87,7 +88,7 @@ func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) err
 func (o *ExactlyOnce) release(ctx context.Context, holds []*Hold, ops []Op) error {
 	for i, h := range holds {
 		if err := h.beginReleasing(ctx, o.client, holds[0].claim.sess); err != nil {
-			stopReleasing(holds[:i])
+			stopReleasing(holds[:i], err)
 			return opError("release", h.Node(), err)
 		}
 	}
@@ -98,7 +99,7 @@ func (o *ExactlyOnce) release(ctx context.Context, holds []*Hold, ops []Op) erro
 		}
 		return nil
 	}
-	stopReleasing(holds)
+	stopReleasing(holds, err)
 	switch {
 	case gone != nil:
 		gone.claim.lose(ErrNodeDeleted, true)
@@ -190,9 +191,10 @@ func (h *Hold) mayEnd() error {
 
 // stopReleasing unblocks a pending delete and has the own watch look again: its
 // events meanwhile were ignored.
-func stopReleasing(holds []*Hold) {
+func stopReleasing(holds []*Hold, err error) {
 	for _, h := range holds {
 		h.claim.mu.Lock()
+		h.claim.unsure = h.claim.unsure || errors.Is(err, ErrUnconfirmed)
 		h.claim.endReleasing()
 		h.claim.mu.Unlock()
 		h.claim.node.Watch()
@@ -208,6 +210,7 @@ func (cl *claim) endReleasing() {
 // releasedBy ends the claim, whose node the transaction has deleted.
 func (cl *claim) releasedBy() {
 	cl.mu.Lock()
+	cl.gone = cmp.Or(cl.gone, ErrReleased)
 	cl.endReleasing()
 	if cl.removal == nil {
 		close(cl.beginRemoval().done)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -310,6 +311,65 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 		require.NoError(t, <-released)
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 		require.True(t, b.exists("/names/one"))
+	})
+}
+
+// The transaction was carried out, its reply was lost, and the hold ends in
+// another way as well: the end of the hold must not delete the next owner's
+// node, which has the same version.
+func TestAReleaseByTransactionWhoseReplyIsLostSparesTheNextOwnerOfTheName(t *testing.T) {
+	lose := zkembed.LoseReply()
+	for name, c := range map[string]struct {
+		opts   []coord.Option
+		fault  zkembed.Action
+		within time.Duration
+		end    func(h *coord.Hold) // while the transaction is found out
+		err    error
+	}{
+		"the hold is lost":      {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Minute, func(*coord.Hold) {}, nil},
+		"the hold is forfeited": {nil, lose, time.Minute, func(h *coord.Hold) { h.Forfeit(nil) }, nil},
+		"the hold is released":  {nil, lose, time.Minute, (*coord.Hold).Abandon, nil},
+		"the context ends":      {nil, zkembed.DelayReply(2 * time.Second), time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
+		"and so does the hold":  {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
+	} {
+		runInBubble(t, name, func(b bubble) {
+			var away atomic.Bool
+			client, other := b.Open(append(c.opts, b.leaving(&away))...), b.Open()
+			h, o := b.taking(client, "the same"), b.once(client)
+			defer o.Close(context.Background())
+			lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, c.fault)
+			away.Store(true)
+			released := coordtest.Go(func() error {
+				return o.Release(b.Within(c.within), []*coord.Hold{h}, coord.CreateOp("/done", nil))
+			})
+			<-lost.Struck()
+			synctest.Wait()
+			c.end(h)
+			next := b.taking(other, "the same")
+			time.Sleep(1500 * time.Millisecond)
+			away.Store(false)
+			require.ErrorIs(b, <-released, c.err)
+			time.Sleep(5 * time.Second)
+			require.NoError(b, next.Err())
+			require.True(b, b.exists("/names/one"))
+		})
+	}
+}
+
+// The transaction was never carried out: the node is not left behind.
+func TestAReleaseByTransactionWhoseContextEndsDeletesTheNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var away atomic.Bool
+		c := b.Open(b.leaving(&away))
+		h, o := b.taking(c, "mine"), b.once(c)
+		defer o.Close(context.Background())
+		b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
+		away.Store(true)
+		require.ErrorIs(t, o.Release(b.Within(time.Second), []*coord.Hold{h}, coord.CreateOp("/done", nil)), coord.ErrUnconfirmed)
+		away.Store(false)
+		require.NoError(t, h.Release(b.Context()))
+		require.False(t, b.exists("/names/one"))
+		require.False(t, b.exists("/done"))
 	})
 }
 

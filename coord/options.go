@@ -208,8 +208,8 @@ func WithIdentity(name string) Option {
 
 // WithHeld says that this process runs under holds of other processes, by the
 // names of their nodes, the outermost first: every claim says so in its data
-// ([ContenderInfo.Under]), which lets operators find processes that wait for
-// each other. The command passes these names to its CMD in the environment:
+// (Under of inspect.Contender), which lets operators find processes that wait
+// for each other. The command passes these names to its CMD in the environment:
 //
 //	coord.WithHeld(strings.Fields(os.Getenv("COORD_HELD"))...)
 func WithHeld(nodes ...string) Option {

@@ -14,7 +14,7 @@ import (
 type Spec struct {
 	Line Line
 	Kind string
-	Data []byte // of the node; by default the client's identity; see [OwnData]
+	Data []byte // of the node; by default the client's identity; see inspect.OwnData
 	// Exclusive: at most one claim of this line holds at a time, and its hold
 	// has a token.
 	Exclusive bool
@@ -48,7 +48,8 @@ type NameSpec struct {
 	// or not at all. With them the directory must exist.
 	With []Op
 	// Proof lists checks that are true only while this claim owns the name. The
-	// node is deleted only if they pass, or if a checked node is gone.
+	// node is deleted only if they pass, or if a checked node is gone;
+	// [ExactlyOnce.Release] makes only the checks among its operations.
 	Proof []Op
 }
 

@@ -79,9 +79,9 @@ type waiter struct {
 // it would hardly grant a turn.
 const near = 16
 
-// followOwn has a claim that was not listed wait behind those of this session
-// that wait already, if they are many. Others may stand there as well, so these
-// show only that the turn has not come.
+// followOwn has a claim that was not listed wait behind claims of this session
+// that wait already, if they are many. Other contenders may stand between, so
+// these claims show only that the turn has not come.
 func (w *waiter) followOwn() bool {
 	cl, own := w.cl, w.cl.own()
 	if cl.view != nil {
@@ -165,7 +165,8 @@ func (cl *claim) reportForeign(what string, f Contender) {
 	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
 }
 
-// remember keeps those to wait for, and those ahead if these are all and few.
+// remember keeps the contenders to wait for, and all contenders ahead if they
+// are few.
 func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	w.awaited, w.ahead = make([]string, 0, len(wait)), nil
 	for _, at := range wait {
@@ -249,10 +250,10 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	return granted, true
 }
 
-// aheadNewly returns those ahead by the newest listing that waiters of this
-// session have made, or nil if that says less than one's own would: of the own
-// node, or of contenders that cannot be honoured. Contenders at the front that
-// are gone are left out from now on.
+// aheadNewly returns the contenders ahead by the newest listing that waiters of
+// this session have made. It returns nil where a listing of one's own would say
+// more: whether the own node is there, or which contenders cannot be honoured.
+// It removes contenders at the front that are gone from the listing.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
 	names := cl.sess.Listings.Newest(cl.node.Dir)

@@ -87,6 +87,7 @@ func TestASickLeaderResignsAndStandsAgainWhenItIsWell(t *testing.T) {
 			require.ErrorIs(b, context.Cause(ended), errDisk)
 			require.LessOrEqual(b, time.Since(ill), failures*every)
 		}
+		require.LessOrEqual(b, time.Since(ill), (failures+1)*every)
 		require.GreaterOrEqual(b, time.Since(ill), (failures-1)*every)
 		leader := <-next
 		time.Sleep(time.Hour)

@@ -85,7 +85,14 @@ func (h *Health) While(ctx context.Context) (context.Context, context.CancelFunc
 	well, end := context.WithCancelCause(ctx)
 	if h != nil {
 		go func() {
-			for failed := 0; h.pause(well); {
+			ticker := time.NewTicker(h.every) // a check that hangs takes a whole interval
+			defer ticker.Stop()
+			for failed := 0; ; {
+				select {
+				case <-ticker.C:
+				case <-well.Done():
+					return
+				}
 				err := h.Check(well)
 				if failed++; err == nil {
 					failed = 0

@@ -39,6 +39,8 @@ var election = []mutant{
 		"Election.once", `errors.Is(context.Cause(well), recipe.ErrUnwell)`, `false`),
 	off("health: only failures in a row count", in(elect, "TestFewerFailures"),
 		"Health.While", `failed = 0`, ""),
+	off("election: a check that hangs is followed by the next immediately", in(elect, "TestASickLeader"),
+		"Health.While", `case <-ticker.C:`, `case <-time.After(h.every):`),
 	off("health: a check that does not answer has failed", in(elect, "TestASickLeaderResignsAndStands"),
 		"Health.Check", `	case <-limited.Done():
 		return Ended(limited)

@@ -130,6 +130,8 @@ var semaphore = []mutant{
 		"claim.losing", `cl.along = nil`, ""),
 	off("what is refused does not keep the node", in(coord, "TestWhatCannotGoAlong"),
 		"removal.removeWith", `if errors.As(err, &refused) && !transient(err) {`, `if false && errors.As(err, &refused) {`),
+	off("a downgrade does nothing that goes along with a release", in(coord, "TestADowngradeDoesNot"),
+		"Hold.handOver", `cl.along = nil`, ""),
 	off("a hold that is handed on decides about no node", in(coord, "TestWhatCannotGoAlong"),
 		"Hold.Along", `if h.in != nil {`, `if false {`),
 	off("command: a check that fails ends the command", in(runs, "TestALeaderWhoseCheckFails"),

@@ -6,8 +6,8 @@
 //	           reply it looks, behind a write that the ensemble agreed on, for a
 //	           node of the GUID, or of the name and data.
 //	live       [Node.Watch] has its [Owner] told when another client deletes it or
-//	           asks for it. [Node.Version] distinguishes it from another client's of that name,
-//	           and [Node.Rewritten] whether it is still this one.
+//	           asks for it. [Node.Version] distinguishes it from another client's node
+//	           of that name, and [Node.Rewritten] tells whether it is still this one.
 //	deleting   [Node.Delete] sends the deletion until the node or its session is
 //	           gone. After a lost reply it looks first whether another has the
 //	           name by now.

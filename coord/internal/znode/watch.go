@@ -18,11 +18,11 @@ const (
 	watchLater = 250 * time.Millisecond
 )
 
-// Owner is the claim or witness behind a node that is watched. Its methods run
-// in the client library's goroutine and must not block.
+// Owner is the claim behind a node that is watched. Its methods must not block:
+// they run in the session's goroutines.
 type Owner interface {
 	Deleted()             // by another client
-	Replaced(owner int64) // it belongs to this session now
+	Replaced(owner int64) // another node has its name, of this session
 	Asked()               // another client asks for the node
 	Leaving() bool        // the watch is of no more use
 }
@@ -36,7 +36,7 @@ func (n *Node) heed(w *session.Watch, err error) error {
 		return err
 	case err != nil:
 		return err
-	case w.Stat.Owner != n.sess.ID():
+	case w.Stat.Owner != n.sess.ID() || n.czxid != 0 && n.czxid != w.Stat.Czxid:
 		n.owner.Replaced(w.Stat.Owner)
 		return wire.ErrNoNode
 	}
