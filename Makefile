@@ -138,12 +138,15 @@ soak: deps
 	ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=halt_on_error=1 SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
 		go test -race -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/proofs/soak
 
-# The catalogue of faults with three seeds, with the first in full length; or one: make faults RUN=F18 SEEDS=7
+# The catalogue of faults: scenarios that stand beside their code once, the others with three seeds, of which the first
+# has full length; or one: make faults RUN=F18 SEEDS=7
 RUN   ?=
 SEEDS ?= 1 2 3
+BESIDE = $$(grep -rlE '^func TestF[0-9]' --include=*_test.go ./coord | xargs -n1 dirname | sort -u)
 faults: deps
-	go test -count=1 -run 'Test$(or $(RUN),F51)' ./coord/internal/session
-	ZKTEST_SERVERS=all FAULTS_LONG=1 go test -count=1 -run 'Test$(or $(RUN),F63)' ./coord/attend
+	@grep -rqE '^func Test($(or $(RUN),F))' --include=*_test.go coord internal/proofs/faults || \
+		{ echo "RUN=$(RUN): no such scenario; docs/testing.md has the catalogue"; exit 1; }
+	ZKTEST_SERVERS=all FAULTS_LONG=1 go test -count=1 -run '^Test($(or $(RUN),F[0-9]))' $(BESIDE)
 	ZKTEST_SERVERS=all FAULTS_LONG=1 go test -count=1 -run 'Test$(or $(RUN),F49)' ./internal/proofs/faults # 20,000 holds, without the race detector
 	@long=1; for seed in $(SEEDS); do \
 		echo "FAULTS_SEED=$$seed FAULTS_LONG=$$long"; \
