@@ -165,8 +165,7 @@ func (cl *claim) reportForeign(what string, f Contender) {
 	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
 }
 
-// remember keeps the contenders to wait for, and all contenders ahead if they
-// are few.
+// remember keeps whom to wait for, and all contenders ahead if they are few.
 func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	w.awaited, w.ahead = make([]string, 0, len(wait)), nil
 	for _, at := range wait {

@@ -98,7 +98,8 @@ type begun struct {
 func (v *View) Context() context.Context { return v.ctx }
 
 // Get reads a node. A missing node answers [ErrNoNode] and leaves no watch: a
-// look that waits for a node to be made asks [View.Exists].
+// look that waits for a node to be made asks [View.Exists]. A node that may not
+// be read, in a directory that may be listed, answers its Stat and no data.
 func (v *View) Get(path string) ([]byte, Stat, error) {
 	w, err := v.watch("get", session.Data, path)
 	if err != nil {

@@ -184,3 +184,22 @@ func TestWhatIsNoCounterIsRefused(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, coordtest.Err(of(t, c, "/n").Add(ctx, 1)), context.DeadlineExceeded)
 }
+
+// It may write, and sees that there are data.
+func TestANumberThatMayNotBeReadIsNotTakenForZero(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, c := w.Path("n"), coordtest.Open(t, w.ConnectString())
+		owner := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"), coord.WithACL("auth::r", "world:anyone:w"))
+		require.NoError(t, c.EnsureDir(coordtest.Limited(t), w.Path("")))
+		require.NoError(t, owner.Create(coordtest.Limited(t), path, []byte("7")))
+		blind := of(t, c, path)
+		require.ErrorIs(t, coordtest.Err(blind.Get(coordtest.Limited(t))), coord.ErrNoAuth)
+		for _, err := range blind.Observe(coordtest.Limited(t)) {
+			require.ErrorIs(t, err, coord.ErrNoAuth)
+		}
+		require.ErrorIs(t, coordtest.Err(blind.Add(coordtest.Limited(t), 1)), coord.ErrNoAuth)
+		data, _, err := owner.Get(coordtest.Limited(t), path)
+		require.NoError(t, err)
+		require.Equal(t, "7", string(data))
+	})
+}

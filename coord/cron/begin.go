@@ -125,15 +125,10 @@ func (c *Cron) isFree(v *coord.View, key string) (bool, error) {
 			break
 		}
 		_, _, err = v.Get(line.Dir + "/" + ahead[0].Name)
-		switch {
-		case errors.Is(err, coord.ErrNoNode):
-			err = nil
-		case errors.Is(err, coord.ErrNoAuth):
-			_, err = v.Dir(line.Dir)
-			return false, err
-		default:
+		if !errors.Is(err, coord.ErrNoNode) {
 			return false, err
 		}
+		err = nil
 	}
 	return err == nil, err
 }

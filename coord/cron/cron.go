@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,7 +169,7 @@ func New(client *coord.Client, path string, schedule Schedule, opts ...Option) (
 		client: client, path: path, schedule: schedule, catchUp: 1, beside: 1, clock: time.Now, report: func(once.Result, error) {},
 		own: map[string]*Slot{}, again: map[string]time.Time{},
 	}
-	if err := recipe.Configure(c, path, append(opts, valid)); err != nil {
+	if err := recipe.Configure(c, path, slices.Concat(opts, []Option{valid})); err != nil {
 		return nil, err
 	}
 	var err error

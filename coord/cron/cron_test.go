@@ -340,6 +340,15 @@ func TestCallsEndWhenNoServerAnswers(t *testing.T) {
 	})
 }
 
+// Both take their options from one slice.
+func TestNewLeavesTheCallersOptionsAlone(t *testing.T) {
+	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
+	common := make([]cron.Option, 0, 2)
+	bad := append(common, cron.KeepLast(0))
+	require.NoError(t, coordtest.Err(cron.New(c, "/cron", every(time.Minute), common...)))
+	require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", every(time.Minute), bad...)), coord.ErrInvalid)
+}
+
 func TestBadInputIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := coordtest.Open(t, w.ConnectString())

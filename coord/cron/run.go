@@ -65,7 +65,8 @@ func (s *Slot) perform(ctx context.Context, f Func) {
 
 // End puts the end of a slot on record, failed if failure is not nil, and
 // releases the hold: see [once.Run.End]. If there are [Attempts] left after a
-// failure, the slot is run again. To leave the slot to another client, call
+// failure, the slot is run again, unless the failure is that the data are too
+// large. To leave the slot to another client, call
 // Abandon instead, which is no end.
 func (s *Slot) End(ctx context.Context, data []byte, failure error) (once.Result, error) {
 	if failure == nil || s.Attempt >= s.cron.attempts {

@@ -23,12 +23,12 @@ const atOnce = 16
 // ledgers in which nothing runs any more, and to find out why records are not
 // deleted: a run goes on if it cannot delete them.
 func (o *Once) Prune(ctx context.Context) (pruned int, err error) {
-	for {
-		n, err := o.prune(ctx, 0)
-		if pruned += n; n == 0 || err != nil {
-			return pruned, o.client.Failure("prune", o.path, err)
-		}
+	for again := true; again && err == nil; {
+		var n int
+		n, again, err = o.prune(ctx, 0)
+		pruned += n
 	}
+	return pruned, o.client.Failure("prune", o.path, err)
 }
 
 // journal is one directory of the log of runs. Its data are the number of the
@@ -53,10 +53,12 @@ func (j *journal) entry() string { return fmt.Sprintf("%s/%010d", j.dir, j.oldes
 // in one transaction with the entry, so of two who prune one is refused. The
 // newest entry of a job that runs, or that ended a short time ago, is put off:
 // it goes into a journal of its own, since it must take the place of no newer
-// run. A run looks at one that was put off, [Once.Prune] at all.
-func (o *Once) prune(ctx context.Context, more int) (pruned int, err error) {
+// run. A run looks at one that was put off, and at few others; [Once.Prune] at
+// all. It returns how many records it has deleted, and whether another pruned
+// at the same time, which ends it.
+func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err error) {
 	if o.keep == 0 && o.last == 0 {
-		return 0, nil
+		return 0, false, nil
 	}
 	all, failures := make([]*journal, logs+1), make([]error, logs+1)
 	var reading sync.WaitGroup
@@ -65,7 +67,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, err error) {
 	}
 	reading.Wait()
 	if err := recipe.Joined(failures...); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	late, all := all[logs], all[:logs]
 	total, looked := more, 0
@@ -75,7 +77,11 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, err error) {
 	due := func(j *journal, tooMany bool) bool {
 		return j.left > 0 && (tooMany || o.keep > 0 && time.Since(j.stat.Created) > o.keep)
 	}
-	for range atOnce {
+	limit := atOnce
+	if more == 0 {
+		limit = total + late.left
+	}
+	for range limit {
 		j, tooMany := oldest(all), o.last > 0 && total > o.last
 		if !due(j, tooMany) {
 			if j, tooMany = late, o.keep == 0; !due(j, tooMany) || looked > 0 && more > 0 {
@@ -83,23 +89,23 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, err error) {
 			}
 			looked++
 		}
-		moved, err := o.settle(ctx, j, late, tooMany)
+		done, err := o.settle(ctx, j, late, tooMany)
 		switch {
 		case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode):
-			return pruned, nil // another prunes
+			return pruned, true, nil
 		case err != nil:
-			return pruned, err
-		case !moved:
+			return pruned, false, err
+		case done == deleted:
 			pruned++
 		}
 		total--
 		j.oldest++
 		j.left--
 		if err := o.head(ctx, j); err != nil {
-			return pruned, err
+			return pruned, false, err
 		}
 	}
-	return pruned, nil
+	return pruned, false, nil
 }
 
 // oldest returns the journal with the oldest entry; it is empty if all are.
@@ -153,15 +159,24 @@ func (o *Once) head(ctx context.Context, j *journal) error {
 	return nil
 }
 
+// fate is what has become of an entry of the log.
+type fate int
+
+const (
+	removed fate = iota // alone
+	deleted             // with its record
+	putOff
+)
+
 // settle removes the oldest entry of a journal, and the record if this entry is
 // the newest of its job, or puts the entry off. An entry that is not the newest
 // needs no lock, which the caller may have itself.
-func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (moved bool, err error) {
+func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (done fate, err error) {
 	p := o.named(j.name)
 	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
 	busy := errors.Is(err, coord.ErrBusy)
 	if err != nil && !busy {
-		return false, err
+		return done, err
 	}
 	if !busy {
 		defer h.Abandon()
@@ -170,29 +185,30 @@ func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (move
 	ops := []coord.Op{coord.SetOp(j.dir, strconv.AppendInt(nil, j.oldest+1, 10), -1), coord.DeleteOp(j.entry(), -1)}
 	switch {
 	case err != nil:
-		return false, err
+		return done, err
 	case stat.Czxid != 0 && r.ID != j.run: // there is a newer run
 		ops = append(ops, coord.CheckOp(p.record(), stat.Version))
 	case stat.Czxid == 0 && !busy: // forgotten
 	case !busy && (tooMany || time.Since(stat.Modified) > o.keep):
+		done = deleted
 		ops = append(ops, coord.DeleteOp(p.record(), stat.Version))
 	default:
-		moved = true
+		done = putOff
 		ops = append(ops, coord.AppendOp(late.dir+"/", []byte(j.run+" "+j.name)))
 		if late.missing {
 			if err := o.client.Create(ctx, late.dir, nil); err != nil && !errors.Is(err, coord.ErrNodeExists) {
-				return false, err
+				return done, err
 			}
 			late.missing = false
 		}
 	}
 	if busy {
 		_, err = o.guard.Txn(ctx, ops...)
-		return moved, err
+		return done, err
 	}
 	if err := o.guard.Release(ctx, []*coord.Hold{h}, ops...); err != nil {
-		return false, err
+		return done, err
 	}
 	_ = o.client.Delete(ctx, p.dir, -1) // it is empty if its record is gone, unless somebody waits there
-	return moved, nil
+	return done, nil
 }

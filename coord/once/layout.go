@@ -124,7 +124,7 @@ func (r record) encode(data []byte) []byte {
 // decode reads a record.
 func decode(data []byte) (r record, err error) {
 	head, rest, _ := bytes.Cut(data, []byte{'\n'})
-	if err := json.Unmarshal(head, &r); err != nil || r.State != Running && r.State != Done && r.State != Failed {
+	if err := json.Unmarshal(head, &r); err != nil || r.Attempt < 1 || r.State != Running && r.State != Done && r.State != Failed {
 		return record{}, fmt.Errorf("%w: the data %.40q are no record of a job; Forget deletes them", coord.ErrInvalid, data)
 	}
 	r.data = rest
@@ -191,22 +191,21 @@ func (o *Once) List(ctx context.Context) iter.Seq2[Result, error] {
 
 // look returns what is known of one job.
 func (o *Once) look(ctx context.Context, p place) (Result, error) {
-	r, _, err := o.read(ctx, p)
 	key, bad := url.PathUnescape(p.name)
+	r, _, err := o.read(ctx, p)
+	if err == nil && r.State == Running {
+		var names []string
+		if names, err = o.children(ctx, p.dir); err == nil && len(p.spec().Line.Order(names, o.client.Dialect())) == 0 {
+			run := r.ID
+			if r, _, err = o.read(ctx, p); r.ID == run && r.State == Running { // it has not ended since
+				r.State = Unfinished
+			}
+		}
+	}
 	if err != nil || bad != nil || r.State == "" {
 		return Result{}, err
 	}
-	res := r.result(key)
-	if r.State == Running {
-		names, err := o.children(ctx, p.dir)
-		if err != nil {
-			return Result{}, err
-		}
-		if len(p.spec().Line.Order(names, o.client.Dialect())) == 0 {
-			res.State = Unfinished
-		}
-	}
-	return res, nil
+	return r.result(key), nil
 }
 
 // children lists a directory; one that is missing is empty.

@@ -418,10 +418,12 @@ func TestANodeThatIsNoRecordIsNamed(t *testing.T) {
 		dir, err := once.Dir(o, "report")
 		require.NoError(s, err)
 		node := dir + "/report/record"
-		require.NoError(s, coordtest.Err(c.Txn(coordtest.Limited(s), coord.SetOp(node, []byte("scribble"), -1))))
-		err = coordtest.Err(o.Do(coordtest.Limited(s), "report", never(s)))
-		require.ErrorIs(s, err, coord.ErrInvalid)
-		require.ErrorContains(s, err, node)
+		for _, scribble := range []string{"scribble", `{"state":"failed"}`} {
+			require.NoError(s, coordtest.Err(c.Txn(coordtest.Limited(s), coord.SetOp(node, []byte(scribble), -1))))
+			err = coordtest.Err(o.Do(coordtest.Limited(s), "report", never(s)))
+			require.ErrorIs(s, err, coord.ErrInvalid)
+			require.ErrorContains(s, err, node)
+		}
 		for _, err := range o.List(coordtest.Limited(s)) {
 			require.ErrorContains(s, err, node)
 		}

@@ -87,8 +87,11 @@ func (j *job) begin(ctx context.Context) (*Run, record, error) {
 			return nil, found, err
 		}
 		h, err := j.acquire(ctx)
-		if err == errOver {
+		switch {
+		case err == errOver:
 			continue
+		case errors.Is(err, coord.ErrBusy):
+			found.State = Running // though it may not be on record yet
 		}
 		if err != nil {
 			return nil, found, err
@@ -163,7 +166,7 @@ func (j *job) isOver(ctx context.Context, v *coord.View) (bool, error) {
 // the job has ended. ctx is the hold's.
 func (r *Run) begin(ctx context.Context) (found record, err error) {
 	if r.job.keep > 0 || r.job.last > 0 {
-		_, _ = r.job.prune(ctx, 1) // the next run tries again; Prune says why not
+		_, _, _ = r.job.prune(ctx, 1) // the next run tries again; Prune says why not
 	}
 	id := newID()
 	err = r.job.client.Retry(ctx, func(ctx context.Context) error {
@@ -278,20 +281,18 @@ func (r *Run) write(ctx context.Context, op coord.Op) error {
 // releases the hold, both or none. It returns what [Once.Do] returns for it,
 // but for the failure itself, and ends with ctx.
 func (r *Run) End(ctx context.Context, data []byte, failure error) (Result, error) {
+	var tooLarge error
 	own, err := r.end(ctx, data, failure)
 	if errors.Is(err, coord.ErrTooLarge) && failure == nil {
-		err = fmt.Errorf("result of %q, %d bytes: %w", r.Key, len(data), err)
-		own, unknown := r.end(ctx, nil, err)
-		return own.result(r.Key), r.failed(recipe.Joined(err, unknown))
+		tooLarge = fmt.Errorf("result of %q, %d bytes: %w", r.Key, len(data), err)
+		own, err = r.end(ctx, nil, tooLarge)
 	}
 	if err != nil {
 		own.State = Unfinished // for all that is known
 		r.Abandon()
 	}
-	return own.result(r.Key), r.failed(err)
+	return own.result(r.Key), r.job.client.Failure("end", r.job.path, recipe.Joined(tooLarge, err))
 }
-
-func (r *Run) failed(err error) error { return r.job.client.Failure("end", r.job.path, err) }
 
 func (r *Run) end(ctx context.Context, data []byte, failure error) (record, error) {
 	own := r.own

@@ -337,3 +337,86 @@ func TestTheCostOfAJob(t *testing.T) {
 		require.LessOrEqual(b, requests(do(k, "once more", says(""))), 10+8+7)
 	})
 }
+
+// Another has the lock, and its beginning is not on record yet.
+func TestATryOfAFailedJobThatAnotherHasSaysThatItRuns(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o, other := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour)), ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour))
+		require.Equal(b, errNoLuck, coordtest.Err(o.TryDo(b.Context(), "report", fails)))
+		res, err := other.TryDo(b.Context(), "report", never(b))
+		require.ErrorIs(b, err, coord.ErrBusy)
+		require.Equal(b, once.Failed, res.State, "it is too early")
+		time.Sleep(time.Hour)
+		slow := b.Server.Inject(transactions("/jobs/keys", 1), zkembed.Delay(T/6))
+		done := coordtest.Go(func() error { return coordtest.Err(o.TryDo(b.Context(), "report", says(""))) })
+		<-slow.Struck()
+		res, err = other.TryDo(b.Context(), "report", never(b))
+		require.ErrorIs(b, err, coord.ErrBusy)
+		require.Equal(b, once.Running, res.State)
+		require.NoError(b, <-done)
+	})
+}
+
+// The job ends between the read of its record and the listing of its line.
+func TestAJobThatEndsMeanwhileIsNotListedAsUnfinished(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		running, _ := begin(b, ledger(b, b.Open(), "/jobs"), "report")
+		c := b.Open()
+		o := ledger(b, c, "/jobs")
+		dir, err := once.Dir(o, "report")
+		require.NoError(b, err)
+		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: dir + "/report", Func: func(r zkembed.Request) bool {
+			return r.Op != zkembed.OpGetData
+		}, Times: 1}, zkembed.Delay(time.Second))
+		listed := coordtest.Go(func() []once.Result { return list(b, o) })
+		<-slow.Struck()
+		running.end <- nil
+		require.NoError(b, running.wait(b).err)
+		require.Equal(b, once.Done, (<-listed)[0].State)
+	})
+}
+
+// The data do not fit, and the failure cannot be put on record either.
+func TestAnEndThatCannotBePutOnRecordGivesTheLockUp(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs")
+		r, _, err := o.Begin(b.Context(), "report")
+		require.NoError(b, err)
+		dir, err := once.Dir(o, "report")
+		require.NoError(b, err)
+		require.NoError(b, b.Open().Delete(b.Context(), dir+"/report/record", -1))
+		res, err := r.End(b.Context(), make([]byte, 2<<20), nil)
+		require.ErrorIs(b, err, coord.ErrTooLarge)
+		require.ErrorIs(b, err, coord.ErrNoNode)
+		require.Equal(b, once.Unfinished, res.State)
+		require.NoError(b, coordtest.Err(ledger(b, b.Open(), "/jobs").TryDo(b.Context(), "report", says(""))))
+	})
+}
+
+// The oldest entries are of jobs that run, and some jobs have several.
+func TestAllRecordsThatAreNotKeptArePruned(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.KeepLast(1000))
+		var running []*doing
+		for i := range 40 {
+			d, _ := begin(b, o, fmt.Sprint("long ", i))
+			running = append(running, d)
+		}
+		for i := range 5 {
+			for range 3 {
+				require.Equal(b, errNoLuck, coordtest.Err(o.Do(b.Context(), fmt.Sprint("short ", i), fails)))
+			}
+		}
+		n, err := ledger(b, b.Open(), "/jobs", once.KeepLast(1)).Prune(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 4, n)
+		require.Len(b, list(b, o), 41)
+		for _, d := range running {
+			d.end <- nil
+			require.NoError(b, d.wait(b).err)
+		}
+		n, err = ledger(b, b.Open(), "/jobs", once.KeepLast(1)).Prune(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 40, n)
+	})
+}

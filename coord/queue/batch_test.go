@@ -210,6 +210,7 @@ func TestOfAnAckOfManyThatIsStaleForOneTheOthersAreDone(t *testing.T) {
 		require.Equal(b, 1, length(b, q))
 		ack(b, again)
 		require.NoError(b, q.AckBatch(b.Context()))
+		require.ErrorContains(b, q.AckBatch(b.Context(), items[0], nil), "item 1 is nil")
 	})
 }
 

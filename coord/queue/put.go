@@ -154,6 +154,9 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 	var deletes []coord.Op
 	var each []func() error
 	for n, i := range items {
+		if i == nil {
+			return q.explain("ack", fmt.Errorf("%w: item %d is nil", coord.ErrInvalid, n))
+		}
 		if i.queue != q {
 			return q.explain("ack", fmt.Errorf("%w: item %d was received by another queue object; acknowledge it there", coord.ErrInvalid, n))
 		}

@@ -24,8 +24,9 @@ func NewRecord(c *coord.Client, path string) Record { return Record{c, path} }
 // Look reads the record for a look of [coord.Client.Wait], which is called
 // again when the record changes. A missing record is made with the initial
 // data, and so are its parents; without these, Look answers no data and a zero
-// Stat, and the look is called again when somebody makes the record. One
-// request, two more for a missing record.
+// Stat, and the look is called again when somebody makes the record. A record
+// that this client may not read fails with [coord.ErrNoAuth]. One request, two
+// more for a missing record.
 func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) {
 	for {
 		if initial == nil {
@@ -34,6 +35,9 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 			}
 		}
 		data, stat, err := v.Get(r.path)
+		if err == nil && isHidden(data, stat) {
+			return nil, coord.Stat{}, r.client.Failure("get", r.path, coord.ErrNoAuth)
+		}
 		if !errors.Is(err, coord.ErrNoNode) {
 			return data, stat, err
 		}
@@ -101,6 +105,7 @@ func (r Record) read(ctx context.Context, watched bool) (data []byte, stat coord
 	if watched {
 		err = r.client.Wait(ctx, func(v *coord.View) (bool, error) {
 			data, stat, known = v.Peek(r.path)
+			known = known && !isHidden(data, stat)
 			return true, nil
 		})
 	}
@@ -109,3 +114,7 @@ func (r Record) read(ctx context.Context, watched bool) (data []byte, stat coord
 	}
 	return data, stat, known, err
 }
+
+// isHidden reports whether a look sees that there are data, and may not read
+// them.
+func isHidden(data []byte, stat coord.Stat) bool { return len(data) == 0 && stat.DataLength > 0 }

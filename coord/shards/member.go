@@ -364,6 +364,14 @@ func (t *term) claim(td *tender) (*coord.Hold, error) {
 	line, asked := t.Line(td.key), ""
 	ctx, cancel := context.WithCancel(td.wanted) // ends the asking
 	defer cancel()
+	if td.quiet { // for a time, in which whoever asked for the key is to read a newer plan
+		defer time.AfterFunc(t.client.SessionTimeout(), func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			delete(t.yielded, td.key)
+			td.unwant() // begins anew, and asks
+		}).Stop()
+	}
 	return t.client.Acquire(td.wanted, coord.Spec{Line: line, Kind: "lock", Exclusive: true}, func(ahead []coord.Contender) ([]int, bool) {
 		wait, granted := coord.First(ahead)
 		if !granted && !td.quiet && ahead[0].Name != asked {

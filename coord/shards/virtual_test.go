@@ -602,6 +602,35 @@ func TestAKeyThatComesBackUnseenIsAskedFor(t *testing.T) {
 	})
 }
 
+// A member asks late, for a key that the next plan gives back to its owner, and
+// has it by the time it reads that plan.
+func TestAKeyThatWasAskedForLateGoesBack(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.start("planner", keys(10), shards.Weight(0))
+		time.Sleep(time.Second)
+		b.alone(10)
+		c := b.Open()
+		throttled := func(under string, op zkembed.Op) *zkembed.Fault {
+			return b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		}
+		asking := throttled("/shards/keys", zkembed.OpMulti)
+		two := b.with(c, "two", keys(10))
+		<-asking.Struck()
+		reading := throttled("/shards/plan", zkembed.OpGetData)
+		left := coordtest.Go(func() error { return two.Leave(b.Within(time.Minute)) })
+		<-reading.Struck()
+		time.Sleep(time.Second)
+		asking.Remove()
+		time.Sleep(time.Second)
+		by, _ := b.loads()
+		require.Equal(b, 5, by["two"])
+		reading.Remove()
+		require.NoError(b, <-left)
+		require.NoError(b, <-two.ended)
+		b.settled(10, 1)
+	})
+}
+
 // Two planners: the former one was cut off, and writes late.
 func TestAPlanIsWrittenForTheOneThatWasRead(t *testing.T) {
 	inBubble(t, func(b bubble) {

@@ -206,9 +206,13 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 }
 
 // clock returns the time of the servers.
-func (a *attempt) clock(ctx context.Context) (time.Time, error) {
-	stat, err := a.Slots.client.Set(ctx, a.layout.numbers(), nil, -1)
-	return stat.Modified, err
+func (a *attempt) clock(ctx context.Context) (now time.Time, err error) {
+	err = a.Slots.client.Retry(ctx, func(ctx context.Context) error {
+		stat, err := a.Slots.client.Set(ctx, a.layout.numbers(), nil, -1)
+		now = stat.Modified
+		return err
+	})
+	return now, err
 }
 
 // mark notes that the owner of a free number is away.
@@ -216,7 +220,7 @@ func (a *attempt) mark(ctx context.Context, now *State, clock time.Time) error {
 	if !now.Away.IsZero() {
 		return nil
 	}
-	err := a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})
+	err := a.Slots.client.Retry(ctx, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })
 	now.Away = clock
 	now.version++
 	return err

@@ -232,3 +232,29 @@ func TestTwoTriesOfOneNameTakeOneNumber(t *testing.T) {
 		}
 	})
 }
+
+// The first in line, for whom only an owner's number is left, asks the servers
+// for their time, and notes that the owner is away: it keeps its place when the
+// replies are lost.
+func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
+	coordtest.InBubbles(t, map[string]int{"time": 1, "note": 3}, func(b coordtest.Bubble, operations int) {
+		owned := acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown)))
+		c := b.Open()
+		first := begin(b.Context(), of(b, c, "/ids", 1))
+		time.Sleep(time.Second)
+		second := begin(b.Context(), of(b, b.Open(), "/ids", 1))
+		time.Sleep(time.Second)
+		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Func: func(r zkembed.Request) bool {
+			return len(r.Parts) == operations
+		}, Times: 1}, zkembed.LoseReply())
+		release(b, owned)
+		got := <-first
+		require.NoError(b, got.err)
+		require.Equal(b, 1, lost.Fired())
+		require.Empty(b, second)
+		release(b, got.slot)
+		got = <-second
+		require.NoError(b, got.err)
+		release(b, got.slot)
+	})
+}

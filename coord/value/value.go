@@ -65,9 +65,10 @@ func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, erro
 			next, undecided = decide(state(data, stat))
 			return next, undecided
 		})
-		if undecided != nil {
+		if undecided != nil && errors.Is(err, undecided) {
 			return nil
 		}
+		undecided = nil // it was about a value that may have changed since
 		if errors.Is(err, coord.ErrUnconfirmed) {
 			unconfirmed = err // to decide again could change it twice
 			return nil

@@ -229,3 +229,22 @@ func TestWhatAChangeCosts(t *testing.T) {
 	require.NoError(t, v.Change(coordtest.Limited(t), adding("a")))
 	require.Equal(t, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpMulti: 1}, w.Embedded().SessionCounts(c.SessionID()).Since(before))
 }
+
+// What was decided was about a value that this process watches, and that may
+// have changed since.
+func TestAVerdictOnAValueThatMayHaveChangedIsNoAnswer(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		v := of(b, c, "/value")
+		require.NoError(b, v.Set(b.Context(), []byte("one")))
+		for _, err := range v.Observe(b.Context()) { // leaves a watch
+			require.NoError(b, err)
+			break
+		}
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+		err := v.TrySet(b.Within(time.Second), value.State{}, []byte("two"))
+		cut.Heal()
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.NotErrorIs(b, err, coord.ErrBadVersion)
+	})
+}

@@ -9,6 +9,8 @@ var shardsOff = []mutant{
 		"term.claim", `if !granted && !td.quiet && ahead[0].Name != asked {`, `if false {`),
 	off("shards: a member that is to have its key again asks for it", in(parts, "TestAKeyThatComesBackUnseen"),
 		"term.apply", `if own[key] && !td.quiet {`, `if own[key] {`),
+	off("shards: a member asks nobody for a time only", in(parts, "TestAKeyThatWasAskedForLate"),
+		"term.claim", `			td.unwant() // begins anew, and asks`, ""),
 	off("shards: a key that nobody is to own is drained", in(parts, "TestTheLastMember|TestMembersWithAnotherList"),
 		"term.apply", `if _, named := p.Owner(p.Place(key)); !named {`, `if false {`),
 	off("shards: a drain has an end", in(parts, "TestAFunctionThatDoesNotDrain"),
