@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -183,7 +184,11 @@ func (k *keeper) obey(o order) {
 		k.signal(o.Signal)
 	}
 	if o.Stop {
-		k.end(ByStop, Now().Add(time.Duration(k.setup.KillAfter)))
+		killAt := Now().Add(time.Duration(cmp.Or(o.Within, k.setup.KillAfter)))
+		if k.cause == ByStop {
+			k.killAt = min(k.killAt, killAt)
+		}
+		k.end(ByStop, killAt)
 	}
 	if o.Kill {
 		k.kill(ByKill)

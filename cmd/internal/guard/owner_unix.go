@@ -111,6 +111,10 @@ func (p *Process) Signal(s syscall.Signal) { p.send(order{Signal: s}) }
 // later.
 func (p *Process) Stop() { p.send(order{Stop: true}) }
 
+// Drain is [Process.Stop] with a time of its own. A Stop that follows can make
+// that time shorter.
+func (p *Process) Drain(within time.Duration) { p.send(order{Stop: true, Within: int64(within)}) }
+
 // Kill ends the command immediately.
 func (p *Process) Kill() { p.send(order{Kill: true}) }
 

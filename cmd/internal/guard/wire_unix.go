@@ -27,7 +27,8 @@ type order struct {
 	Setup    *setup         `json:"setup,omitempty"`
 	Deadline Instant        `json:"deadline,omitempty"` // the lock can be trusted until then
 	Signal   syscall.Signal `json:"signal,omitempty"`   // pass this on
-	Stop     bool           `json:"stop,omitempty"`     // TERM now, KILL after KillAfter
+	Stop     bool           `json:"stop,omitempty"`     // TERM now, KILL after KillAfter, or Within
+	Within   int64          `json:"within,omitempty"`   // nanoseconds
 	Kill     bool           `json:"kill,omitempty"`     // KILL now
 }
 

@@ -116,11 +116,11 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 	for led := false; ; {
 		err := j.run(s, c)
 		var status *term.ExitError
-		if !v.Again || j.left || !errors.As(err, &status) {
+		if !v.Again || j.left || j.ending || !errors.As(err, &status) {
 			return err
 		}
-		led = led || status.Code == term.ExitLost
-		if status.Code != term.ExitLost && (!led || status.Code != term.ExitUnavailable) {
+		led = led || j.lost
+		if !j.lost && (!led || status.Code != term.ExitUnavailable) {
 			return err
 		}
 		s.AccountFor(status)
@@ -163,6 +163,7 @@ func (v *ElectVerb) health() (*recipe.Health, error) {
 	shell := commandLine{Command: v.Health}.argv()
 	return recipe.NewHealth(v.Every, mostFailures, func(ctx context.Context) error {
 		check := exec.CommandContext(ctx, shell[0], shell[1:]...)
+		killTogether(check)
 		check.WaitDelay = time.Second
 		if err := check.Run(); err != nil {
 			return fmt.Errorf("%q: %w", v.Health, err)

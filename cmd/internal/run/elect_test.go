@@ -64,6 +64,28 @@ func TestALeaderThatIsLostExitsOrStandsAgain(t *testing.T) {
 	})
 }
 
+// Its leadership is lost while the command, which was told to end, tidies up.
+func TestALeaderThatWasToldToEndDoesNotStandAgain(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), `trap 'echo told' TERM; echo begun; while :; do sleep 0.01; done`, "--again")...)
+	require.Equal(t, "begun", p.Line())
+	p.Signal(syscall.SIGTERM)
+	require.Equal(t, "told", p.Line())
+	deleteLeader(t, w, w.Path("e"))
+	require.Equal(t, term.ExitLost, p.Exit())
+}
+
+// The status of a loss is the command's own.
+func TestACommandThatExitsAsAfterALossHasLostNothing(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), `echo begun; exit 76`, "--again")...)
+	require.Equal(t, "begun", p.Line())
+	require.Equal(t, term.ExitLost, p.Exit())
+	p = cmdtest.On(t, w, "--json", "lock", w.Path("l"), "--", "sh", "-c", "exit 76")
+	require.Equal(t, term.ExitLost, p.Exit())
+	require.Contains(t, p.Stderr.String(), `"lost":false`)
+}
+
 func deleteLeader(t *testing.T, w *zktest.World, path string) {
 	t.Helper()
 	names, _, err := w.Admin().Children(path)

@@ -110,11 +110,7 @@ func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Cl
 	case err != nil:
 		return holding{}, err
 	case t.try:
-		trying, cancel := conn.Within(ctx, c.ConnectTimeout)
-		defer cancel()
-		if t.group, err = all.TryAcquire(trying); err != nil && ctx.Err() == nil && trying.Err() != nil {
-			err = term.ExitWith(term.ExitUnavailable, "no answer: %w", err)
-		}
+		err = try(ctx, c, func(ctx context.Context) (err error) { t.group, err = all.TryAcquire(ctx); return err })
 	default:
 		return t.await(ctx, all)
 	}
@@ -122,6 +118,17 @@ func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Cl
 		return holding{}, err
 	}
 	return t.hold(context.WithoutCancel(ctx), func() {}), nil
+}
+
+// try bounds the wait for the servers' answer by what a session is waited for.
+func try(ctx context.Context, c *conn.Connection, acquire func(ctx context.Context) error) error {
+	trying, cancel := conn.Within(ctx, c.ConnectTimeout)
+	defer cancel()
+	err := acquire(trying)
+	if err != nil && ctx.Err() == nil && trying.Err() != nil {
+		err = term.ExitWith(term.ExitUnavailable, "no answer: %w", err)
+	}
+	return err
 }
 
 // await waits for the locks. It waits in line only while the checks succeed.
@@ -177,11 +184,11 @@ func (t *turn) giveBack() error {
 }
 
 func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
-	why := t.unwell()
-	if err := t.giveBack(); why == nil || err != nil {
+	why, err := t.unwell(), t.giveBack()
+	if why == nil {
 		return status, err
 	}
-	return term.ExitLost, fmt.Errorf("ended the command: %w", why)
+	return term.ExitLost, errors.Join(fmt.Errorf("ended the command: %w", why), err)
 }
 
 func (t *turn) story(held float64, _ error) map[string]any {

@@ -146,16 +146,16 @@ func (e *errand) acquire(ctx context.Context, c *conn.Connection, client *coord.
 	if own, err := ownAt(ctx, client, line.Dir); err != nil || len(own) > 0 && !e.verb.Try {
 		return holding{}, cmp.Or(err, underItself(conn.NodePath(line.Dir), fmt.Sprint(own)))
 	}
-	begin := o.Begin
 	if e.verb.Try {
-		trying, cancel := conn.Within(ctx, c.ConnectTimeout)
-		defer cancel()
-		ctx, begin = trying, o.TryBegin
+		err = try(ctx, c, func(ctx context.Context) (err error) { e.run, e.found, err = o.TryBegin(ctx, e.verb.Key); return err })
+	} else {
+		e.run, e.found, err = o.Begin(ctx, e.verb.Key)
 	}
-	e.run, e.found, err = begin(ctx, e.verb.Key)
 	switch {
 	case errors.Is(err, once.ErrFailed), errors.Is(err, once.ErrUnfinished):
-		return holding{}, &term.ExitError{Code: exitGivenUp, Err: err, Fields: jobStory(e.found)}
+		fields := jobStory(e.found)
+		fields["ran"] = false
+		return holding{}, &term.ExitError{Code: exitGivenUp, Err: err, Fields: fields}
 	case err != nil:
 		return holding{}, err
 	case e.run == nil:

@@ -30,7 +30,9 @@ type job struct {
 	together     bool   // others are waited for at the end, too
 
 	left      bool           // the session was left to run out: a process of the command may still run
-	signalled bool           // the command was told to end by a signal to this process
+	lost      bool           // the hold was, before the command ended
+	signalled bool           // the command was told to end by a signal to this process, which may be HUP
+	ending    bool           // it was told to end by another one
 	signals   chan os.Signal // of all runs: one that comes between two ends the next
 }
 

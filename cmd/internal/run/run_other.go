@@ -3,6 +3,7 @@
 package run
 
 import (
+	"os/exec"
 	"runtime"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -14,3 +15,5 @@ import (
 func (j *job) run(*term.Streams, *conn.Connection) error {
 	return term.ExitWith(term.ExitOwnFault, "running a command that can be stopped in time needs Unix process groups and signals; %s has none", runtime.GOOS)
 }
+
+func killTogether(*exec.Cmd) {}

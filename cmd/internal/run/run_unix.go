@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -36,6 +37,7 @@ func (j *job) run(s *term.Streams, c *conn.Connection) error {
 		return errors.Join(j.giveBack(), j.giveUp(r.ctx, sig))
 	}
 	status, err := r.perform()
+	j.lost = status == term.ExitLost && err != nil // CMD may exit so, too
 	s.Tell(r.account(status, err))
 	if err != nil {
 		s.Note("%v", err)
@@ -79,7 +81,7 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	case foreign:
 		s.Note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.argv()[0], j.Paths)
 	}
-	j.left = false
+	j.left, j.lost = false, false
 	if j.signals == nil {
 		j.signals = make(chan os.Signal, 16)
 	}
@@ -136,7 +138,7 @@ func (r *run) perform() (status int, err error) {
 	case end.Kind == guard.Failed:
 		return end.Code, errors.Join(errors.New(string(end.Message)), r.giveBack())
 	}
-	if why := r.lost(end); why != nil {
+	if why := r.loss(end); why != nil {
 		// Nothing is left to release but a node, perhaps, and that goes with
 		// the session.
 		return term.ExitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
@@ -153,7 +155,7 @@ func (r *run) perform() (status int, err error) {
 func (r *run) account(status int, err error) map[string]any {
 	story := r.story(term.Seconds(time.Since(r.granted)), err)
 	term.Put(story, "path", r.Paths)
-	story["status"], story["lost"] = status, status == term.ExitLost
+	story["status"], story["lost"] = status, r.lost
 	story["waited"] = term.Seconds(r.granted.Sub(r.begun))
 	story["outages"], _ = r.outage()
 	if len(r.unstoppable) > 0 {
@@ -174,4 +176,10 @@ func (r *run) guardCommand() (*exec.Cmd, error) {
 	cmd.Env = r.hold.environment(r.Paths)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd, r.prepare(cmd)
+}
+
+// killTogether has the end of the context of a command kill all its processes.
+func killTogether(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

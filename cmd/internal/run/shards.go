@@ -23,7 +23,7 @@ type ShardsVerb struct {
 	Data         string         `placeholder:"TEXT" help:"What others are told of the member, such as its address."`
 	Moves        int            `placeholder:"N" help:"Move at most N keys at a time."`
 	Cooldown     time.Duration  `placeholder:"D" help:"Leave a key that has moved where it is for D."`
-	DrainTimeout *time.Duration `placeholder:"D" positive:"" help:"How long CMD may take to end when its key is to move: 30s by default. Then KILL follows."`
+	DrainTimeout time.Duration  `placeholder:"D" positive:"" default:"30s" help:"How long CMD may take to end when its key is to move. Then KILL follows."`
 	Plan         bool           `help:"Show which keys would move, and move none."`
 	Without      []string       `placeholder:"ID" help:"With --plan: if this member were gone."`
 	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
@@ -70,7 +70,10 @@ func (v *ShardsVerb) Run(s *term.Streams, c *conn.Connection) error {
 }
 
 func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
-	opts := []shards.Option{shards.Weight(v.Weight), shards.Zone(v.Zone), shards.Data([]byte(v.Data)), shards.Cooldown(v.Cooldown)}
+	opts := []shards.Option{
+		shards.Weight(v.Weight), shards.Zone(v.Zone), shards.Data([]byte(v.Data)), shards.Cooldown(v.Cooldown),
+		shards.DrainTimeout(v.DrainTimeout),
+	}
 	if len(v.Keys) > 0 {
 		opts = append(opts, shards.Keys(v.Keys...))
 	}
@@ -82,9 +85,6 @@ func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
 	}
 	if v.Moves != 0 {
 		opts = append(opts, shards.MovesAtATime(v.Moves))
-	}
-	if v.DrainTimeout != nil {
-		opts = append(opts, shards.DrainTimeout(*v.DrainTimeout))
 	}
 	return shards.New(client, string(v.Path), opts...)
 }

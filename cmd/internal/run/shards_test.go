@@ -4,6 +4,7 @@ package run
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,4 +69,28 @@ func TestTheCommandsOfAMemberEndWithIt(t *testing.T) {
 			cmdtest.RequireGone(t, pid)
 		}
 	})
+}
+
+// The shell ends at once; what it has started tidies up.
+func TestAKeyMovesWhenNothingOfItsCommandIsLeft(t *testing.T) {
+	w, late := cmdtest.World(t), filepath.Join(t.TempDir(), "late")
+	drains := `(trap 'sleep 0.5; touch ` + late + `; exit' TERM; echo has; while :; do sleep 0.01; done) & trap 'exit 0' TERM; wait`
+	one := cmdtest.On(t, w, shared(w, drains, "--keys", "a,b", "--id", "one")...)
+	require.Equal(t, []string{"has", "has"}, []string{one.Line(), one.Line()})
+	two := cmdtest.On(t, w, shared(w, `if test -e `+late+`; then echo alone; else echo beside; fi; exec sleep 1000`, "--id", "two")...)
+	require.Equal(t, "alone", two.Line())
+	two.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, two.Exit())
+}
+
+// Its guard, and so the command, is killed; the member lives.
+func TestACommandWhoseGuardWasKilledBeginsAnew(t *testing.T) {
+	w := cmdtest.World(t)
+	one := cmdtest.On(t, w, shared(w, `echo $PPID; exec sleep 1000`, "--keys", "a")...)
+	guard := one.Number()
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	require.NotEqual(t, guard, one.Number())
+	one.Tells("begins anew")
+	one.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, one.Exit())
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"syscall"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -35,7 +34,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	v.ApplyTo(c, v.argv()[0])
 	client, err := c.Open(asked)
 	if err != nil {
-		return err
+		return term.BySignal(asked, err)
 	}
 	defer conn.HangUp(client)
 	m.client = client
@@ -52,12 +51,24 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 		select {
 		case <-asked.Done():
 			s.Note("leaving: all keys go to other members; once more to end at once")
-			_ = sh.Leave(context.Background())
 		case <-over:
+			return
+		}
+		for again := time.NewTicker(tryAgain); ; { // Run may not have begun
+			_ = sh.Leave(context.Background())
+			select {
+			case <-again.C:
+			case <-over:
+				again.Stop()
+				return
+			}
 		}
 	}()
 	return v.explain(sh.Run(context.Background(), m.work))
 }
+
+// tryAgain is how long a member that is told to leave waits for Run to begin.
+const tryAgain = 50 * time.Millisecond
 
 // shardsMember is the commands of a member, each under a guard of its own. None
 // of the guards closes the session when this process is killed, since others'
@@ -97,7 +108,11 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 		return &term.ExitError{Code: end.Code, Err: errors.New(string(end.Message))}
 	case !end.Over():
 		m.abandon(key)
-	case asked || h.Err() != nil || end.Cause == guard.ByDeadline:
+	case asked || h.Err() != nil:
+		return nil
+	case end.Cause == guard.ByDeadline, end.Cause == guard.ByKill:
+		m.streams.Note("the command of %s was ended, since its guard was killed, or the servers did not confirm the key in time; it begins anew", key)
+		h.Abandon() // or the function would be called no more while the key is owned
 		return nil
 	case end.ExitCode() != term.ExitOK:
 		m.streams.Note("the command of %s ended with status %d", key, end.ExitCode())
@@ -127,7 +142,7 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 			}
 		case <-draining:
 			draining, asked = nil, true
-			g.Signal(syscall.SIGTERM)
+			g.Drain(m.verb.DrainTimeout)
 		case <-ended:
 			ended, asked = nil, true
 			if h.Err() == nil && !errors.Is(context.Cause(ctx), shards.ErrDrainTimeout) {
@@ -150,8 +165,10 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 // other commands.
 func (m *shardsMember) abandon(key string) {
 	m.attended.leave()
-	m.streams.Note("something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
+	lost := term.ExitWith(term.ExitLost, "something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
 		key, m.client.SessionTimeout())
+	m.streams.Note("%v", lost)
+	m.streams.AccountFor(term.StatusOf(lost))
 	if told, ok := m.streams.Err.(*term.Notes); ok {
 		told.Drain()
 	}

@@ -126,6 +126,16 @@ func (t *seat) prepare(cmd *exec.Cmd) error {
 	return nil
 }
 
+// complete gives the number back. A command that was asked to end may only have
+// tidied up.
+func (t *seat) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+	status, err := t.turn.complete(status, asked, patience)
+	if asked && status == term.ExitOK {
+		return term.ExitLost, errors.Join(errors.New("another client asked for the number before the command ended"), err)
+	}
+	return status, err
+}
+
 func (t *seat) story(held float64, err error) map[string]any {
 	story := t.turn.story(held, err)
 	story["slot"] = t.slot.Number

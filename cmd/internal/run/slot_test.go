@@ -45,3 +45,11 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
 	})
 }
+
+func TestACommandThatWasAskedForItsNumberMayOnlyHaveTidiedUp(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, numbered(w, `trap 'exit 0' TERM; echo begun; while :; do sleep 0.01; done`)...)
+	require.Equal(t, "begun", p.Line())
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("ids"), "--wait").Exit())
+	p.Ends(term.ExitLost, "asked for the number")
+}

@@ -177,16 +177,16 @@ func (r *run) pass(s syscall.Signal) {
 		r.suspend = true
 		r.guard.Signal(s)
 	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
-		r.signalled = true
+		r.signalled, r.ending = true, r.ending || s != syscall.SIGHUP
 		r.guard.Signal(s)
 	default:
 		r.guard.Signal(s)
 	}
 }
 
-// lost returns why the hold was lost before the command ended, or nil if it was
+// loss returns why the hold was lost before the command ended, or nil if it was
 // not.
-func (r *run) lost(end guard.Event) error {
+func (r *run) loss(end guard.Event) error {
 	err := r.hold.Err()
 	switch {
 	case !end.Over():
