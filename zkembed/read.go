@@ -159,7 +159,9 @@ func (c *conn) request(b []byte) bool {
 	s.mu.Lock()
 	c.recv++
 	c.heard = time.Now()
-	s.touch(c)
+	if r.op != OpAuth { // which is answered before it counts
+		s.touch(c)
+	}
 	s.count(c.session, r.op)
 	act := s.faultFor(c, r)
 	s.mu.Unlock()

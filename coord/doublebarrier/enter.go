@@ -147,8 +147,8 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 		m.open, m.index = r, index
 		return true, m.hold.Err()
 	}
-	if r.Open {
-		m.lastCall = time.Time{} // the next round has its own
+	if m.callsAfter != r.Number {
+		m.callsAfter, m.lastCall = r.Number, time.Time{} // each round has its own
 	}
 	switch {
 	case r.Size != b.size:
@@ -166,6 +166,9 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 	case err != nil:
 		return false, err
 	case !r.Open || !r.alive(there.line):
+		if r.Open {
+			m.callLast(v) // whoever comes later may not find out that the round has crashed
+		}
 		err = m.begin(ctx, r, there)
 	case !b.wait:
 		return false, errLate(r)
@@ -188,14 +191,19 @@ func (m *Member) calls(v *coord.View, r snapshot) bool {
 	if before < m.barrier.least-1 {
 		return false
 	}
+	return m.callLast(v) || before >= r.Size-1
+}
+
+// callLast begins the last call, unless it has begun, and reports whether it is
+// over. The look is called again when it is.
+func (m *Member) callLast(v *coord.View) (over bool) {
 	if m.lastCall.IsZero() {
 		m.lastCall = time.Now().Add(m.barrier.lastCall)
 	}
-	if m.called() {
-		return true
+	if over = m.called(); !over {
+		v.At(m.lastCall)
 	}
-	v.At(m.lastCall)
-	return before >= r.Size-1
+	return over
 }
 
 // called reports whether the last call is over.

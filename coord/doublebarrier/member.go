@@ -19,9 +19,10 @@ type Member struct {
 	open    snapshot // the round as it began, watched since
 	index   int
 
-	lastCall time.Time // when it is over; zero before the least number has come
-	brought  []byte
-	data     [][]byte
+	lastCall   time.Time // when it is over; zero before the least number has come
+	callsAfter int64     // the number of the round before it
+	brought    []byte
+	data       [][]byte
 
 	leaving chan struct{} // taken by the Leave that does it
 	ended   bool          // guarded by leaving
@@ -88,7 +89,7 @@ func (m *Member) Leave(ctx context.Context) error {
 // Gather is [Member.Leave] with a result: it returns the results of all
 // members, by index, the same to every member that calls it. A member that left
 // without a result, or is missing, has nil there; with an [*IncompleteError]
-// come the results there are. More than [Barrier.MaxShare] bytes fail with
+// come the results there are. Without any result, it returns nil. More than [Barrier.MaxShare] bytes fail with
 // [coord.ErrTooLarge]: then nothing was done, and the member has still to
 // leave. It costs one request more than Leave. The results stay in the
 // barrier's directory until the next round begins without a member of this one

@@ -246,3 +246,51 @@ func TestTheLastCallOfAMemberThatDiesIsMadeByTheNext(t *testing.T) {
 		require.Equal(t, 2, members[0].Count())
 	})
 }
+
+// All members of a round die; fewer come than it had.
+func TestAfterARoundThatCrashedTheLeastNumberIsEnough(t *testing.T) {
+	const lastCall = 10 * time.Second
+	for name, before := range map[string]bool{"who come afterwards": false, "who have waited": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b bubble) {
+				opts := []doublebarrier.Option{doublebarrier.AtLeast(3, lastCall)}
+				if before {
+					opts = append(opts, doublebarrier.WaitForNextRound())
+				}
+				cs, bs := b.pool(8, 5, opts...)
+				entered(t, b.enter(bs[:5]...)...)
+				var all []arrival
+				if before {
+					all = b.enter(bs[5:]...)
+				}
+				for _, c := range cs[:5] {
+					b.kill(c)
+				}
+				began := time.Now()
+				if !before {
+					all = b.enter(bs[5:]...)
+				}
+				for _, m := range entered(t, all...) {
+					require.Equal(t, 3, m.Count())
+				}
+				require.Less(t, time.Since(began), lastCall+time.Second)
+			})
+		})
+	}
+}
+
+// A round begins and ends while a member that is not in it waits for an answer.
+func TestALastCallIsForOneRound(t *testing.T) {
+	const lastCall, slow = 2 * time.Second, 2500 * time.Millisecond
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2, doublebarrier.AtLeast(1, lastCall), doublebarrier.WaitForNextRound())
+		for i, by := range map[int]time.Duration{1: time.Second, 2: slow} {
+			b.Server.Inject(zkembed.Match{Session: cs[i].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1}, zkembed.Delay(by))
+		}
+		all := b.enter(bs...)
+		began := time.Now() // at the latest
+		leave(t, entered(t, all[:2]...)...)
+		require.Equal(t, 1, entered(t, all[2])[0].Count())
+		require.GreaterOrEqual(t, time.Since(began), slow-time.Second+lastCall)
+	})
+}

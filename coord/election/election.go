@@ -1,6 +1,7 @@
 package election
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func (e *Election) stand(
 	if err := e.checkData(op, data); err != nil {
 		return nil, err
 	}
-	if data == nil {
+	if data = bytes.Clone(data); data == nil {
 		data = []byte(e.client.Identity())
 	}
 	for {

@@ -175,7 +175,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 		return err
 	}
 	c := t.election.client
-	if data == nil {
+	if data = bytes.Clone(data); data == nil {
 		data = []byte(c.Identity())
 	}
 	inside, cancel := context.WithCancel(ctx)

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"errors"
 	"slices"
 	"strings"
@@ -35,8 +36,12 @@ func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
 }
 
 // PeekAt reads the items of these names, and leaves out items that are gone.
-// One request for each, all together.
+// One request for each, all together. A name that is no item's fails with
+// [coord.ErrInvalid].
 func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
+	if i := slices.IndexFunc(names, func(name string) bool { return !isEntry(name) }); i >= 0 {
+		return nil, q.client.Failure("peek", q.path, fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
+	}
 	entries, err := q.readEach(ctx, q.at.Entries, names)
 	items := make([]Peeked, len(entries))
 	for i, e := range entries {

@@ -384,6 +384,7 @@ func TestALookShowsTheItemsAndWhoHasThem(t *testing.T) {
 		require.Len(b, all, 3)
 		require.Len(b, taken, 2)
 		require.Contains(b, taken, path.Base(held.Hold().Node()))
+		require.ErrorIs(b, coordtest.Err(q.PeekAt(b.Context(), "x")), coord.ErrInvalid)
 		items, err := q.PeekAt(b.Context(), append(all, "entry-100-0000000099")...)
 		require.NoError(b, err)
 		require.Len(b, items, 3)

@@ -6,6 +6,8 @@ var attendance = []mutant{
 		"Client.converse", `_ = conn.SetWriteDeadline(time.Now().Add(leaveWithin))
 			_ = Write(conn, Message{Leave: true})`,
 		`_ = leaveWithin`),
+	off("attendant: a server has time to answer, however many refused before", in(told, "TestAServerHasTimeToClose"),
+		"Closer.Close", `limit = min(2*limit, s.Timeout)`, `limit *= 2`),
 	off("attendant: a connection without an answer is kept", in(attended, "TestAConnectionToAnAttendantThatDoesNotAnswer"),
 		"Client.converse", `c.tell(ErrNoAnswer)`, `return false, ErrNoAnswer`),
 	off("attendant: a client connects again", in(attended, "TestAnAttendantThatIsRestarted"),

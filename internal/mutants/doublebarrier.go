@@ -27,9 +27,11 @@ var doubleBarrier = []mutant{
 	off("double barrier: a round begins with the least number only after the last call", in(barrier, "TestARoundBeginsWithTheLeast"),
 		"Member.called", `&& !time.Now().Before(m.lastCall)`, ``),
 	off("double barrier: a member that is too late for n members calls, too", in(barrier, "TestTheLastCallOfAMemberThatDies"),
-		"Member.calls", `v.At(m.lastCall)`, `if before < r.Size-1 {
-		v.At(m.lastCall)
-	}`),
+		"Member.calls", `return m.callLast(v) || before >= r.Size-1`, `return before >= r.Size-1 || m.called()`),
+	off("double barrier: after a crash the least number is enough, too", in(barrier, "TestAfterARoundThatCrashed"),
+		"Member.look", `m.callLast(v) // whoever`, `// whoever`),
+	off("double barrier: each round has a last call of its own", in(barrier, "TestALastCallIsForOneRound"),
+		"Member.look", `m.callsAfter, m.lastCall = r.Number, time.Time{} //`, `//`),
 	off("double barrier: results are kept for the slow", in(barrier, "TestTheResultsAreKept"),
 		"Barrier.deleted", `if !slices.ContainsFunc(kept, `, `if kept = nil; !slices.ContainsFunc(kept, `),
 	off("double barrier: results of former rounds are deleted", in(barrier, "TestEveryMemberGets"),

@@ -54,7 +54,7 @@ func (c Closer) Close(ctx context.Context, s Session) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	search := servers.New(ctx, c.Config, c.Run)
-	for limit := patience; ; limit *= 2 {
+	for limit := patience; ; limit = min(2*limit, s.Timeout) {
 		server, _ := search.Next()
 		err := c.Try(func() error { return s.closeAt(ctx, search, server, min(limit, s.Timeout/patienceShare)) })
 		switch {

@@ -229,7 +229,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	case w.Timeout < granted:
 		// Each server has its own limits. Holds were granted for the longer
 		// time-out.
-		s.over(fmt.Errorf("%w: the server grants it only %v, not %v any more", wire.ErrExpired, w.Timeout, granted))
+		s.over(fmt.Errorf("%w: %w: the server grants it only %v, not %v any more", wire.ErrExpired, errGivenUp, w.Timeout, granted))
 		return wire.ErrExpired
 	}
 	if !first {

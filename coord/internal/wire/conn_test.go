@@ -340,7 +340,11 @@ func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTra
 				before := l.tap.timed
 				answer := l.ask(t, op, 1)
 				l.read(t)
-				l.serve(t, reply(first+asked, 9, 0))
+				xid := first + asked
+				if op == OpAuth {
+					xid = xidAuth
+				}
+				l.serve(t, reply(xid, 9, 0))
 				asked++
 				require.NoError(t, <-answer)
 				if l.tap.timed > before {
@@ -349,13 +353,35 @@ func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTra
 			}
 			return heard
 		}
-		require.Equal(t, []OpCode{OpGetData, OpCreate}, hears(OpGetData, OpExists, OpCreate, OpDelete))
+		require.Equal(t, []OpCode{OpGetData, OpCreate}, hears(OpAuth, OpGetData, OpExists, OpAuth, OpCreate, OpDelete))
 		time.Sleep(timeout / 200)
 		require.Equal(t, []OpCode{OpMulti, OpMulti}, hears(OpGetData, OpMulti, OpMulti, OpCreate))
 		time.Sleep(timeout / 200)
 		require.Equal(t, []OpCode{OpGetData}, hears(OpGetData, OpCreate))
 		time.Sleep(timeout / 200)
 		require.Equal(t, []OpCode{OpDelete}, hears(OpGetData, OpDelete))
+	})
+}
+
+// A server can refuse a write by itself.
+func TestARefusedWriteProvesSomethingOnlyIfTheEnsembleAgreedOnIt(t *testing.T) {
+	onLink(t, func(t *testing.T, l link) {
+		l.opened(t)
+		for i, c := range []struct {
+			op     OpCode
+			zxid   int64
+			code   int32
+			proves bool
+		}{
+			{OpCreate, 9, 0, true}, {OpCreate, 9, -102, true}, {OpCreate, 0, -102, false}, {OpSet, 9, -103, true},
+			{OpMulti, 9, -127, false}, {OpDelete, 9, -112, false}, {OpGetData, 9, 0, false},
+		} {
+			answer := l.ask(t, c.op, 1)
+			l.read(t)
+			l.serve(t, reply(first+int32(i), c.zxid, c.code))
+			<-answer
+			require.Equal(t, c.proves, l.tap.proves, "%v", c)
+		}
 	})
 }
 

@@ -29,6 +29,7 @@ type recordingTap struct {
 	first    []Request // asked as the connection opens
 	answers  int
 	timed    int // how many requests the window hears of
+	proves   bool
 	events   map[string]int32
 	failures int
 }
@@ -36,7 +37,8 @@ type recordingTap struct {
 func (r *recordingTap) Established(Welcome, time.Time) error { return r.refuse }
 func (r *recordingTap) Failed(*Conn, bool, error)            { r.failures++ }
 
-func (r *recordingTap) Answered(_ int64, _ error, sent time.Time, _ bool) {
+func (r *recordingTap) Answered(_ int64, _ error, sent time.Time, proves bool) {
+	r.proves = proves
 	r.answers++
 	if !sent.IsZero() {
 		r.timed++

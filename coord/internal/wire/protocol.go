@@ -74,10 +74,13 @@ func (op OpCode) isWrite() bool {
 	return false
 }
 
-// committed reports whether the error code of a reply to a write comes from a
-// transaction the ensemble agreed on. A refused write is one (a failed
-// transaction has a zxid as well); a throttled, moved or expired one is not.
-func committed(code int32) bool { return code == 0 || (code <= -101 && code >= -111) }
+// committed reports whether a reply to a write comes from a transaction the
+// ensemble agreed on. A refused write is one, and has a zxid; a throttled,
+// moved or expired one is not, nor one that a server refused by itself, whose
+// zxid is 0 (zookeeper.enableEagerACLCheck).
+func committed(zxid int64, code int32) bool {
+	return zxid > 0 && (code == 0 || (code <= -101 && code >= -111))
+}
 
 // Stat is what ZooKeeper keeps about a node.
 type Stat struct {

@@ -95,7 +95,7 @@ func (c *Conn) examine(frame []byte) ([]byte, error) {
 	}
 	err := errorOf(code)
 	c.Sizes.answered(r.Size)
-	c.tap.Answered(zxid, err, r.moment, r.Op.isWrite() && committed(code))
+	c.tap.Answered(zxid, err, r.moment, r.Op.isWrite() && committed(zxid, code))
 	if r.Caller != nil {
 		r.Caller.Tell(zxid, err)
 	}
