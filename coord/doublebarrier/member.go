@@ -89,11 +89,11 @@ func (m *Member) Leave(ctx context.Context) error {
 // Gather is [Member.Leave] with a result: it returns the results of all
 // members, by index, the same to every member that calls it. A member that left
 // without a result, or is missing, has nil there; with an [*IncompleteError]
-// come the results there are. Without any result, it returns nil. More than [Barrier.MaxShare] bytes fail with
-// [coord.ErrTooLarge]: then nothing was done, and the member has still to
-// leave. It costs one request more than Leave. The results stay in the
-// barrier's directory until the next round begins without a member of this one
-// being there.
+// come the results there are, and nil if nobody left one. More than
+// [Barrier.MaxShare] bytes fail with [coord.ErrTooLarge]: then nothing was
+// done, and the member has still to leave. It costs one request more than
+// Leave. The results stay in the barrier's directory until the next round
+// begins without a member of this one being there.
 func (m *Member) Gather(ctx context.Context, result []byte) ([][]byte, error) {
 	if err := m.barrier.admitShare(result); err != nil {
 		return nil, m.barrier.client.Failure("leave", m.barrier.path, err)

@@ -12,7 +12,7 @@ var doubleBarrier = []mutant{
 	off("double barrier: outcomes are kept for the slow", in(barrier, "TestTheOutcomeIsKept"),
 		"state.opening", `return !r.alive(line) })`, `return true })`),
 	off("double barrier: a member that may complete a round looks", in(barrier, "TestAllNDoNotWait"),
-		"Member.calls", `return before >= r.Size-1`, `return before == r.Size-1`),
+		"Member.calls", `before >= r.Size-1`, `before == r.Size-1`),
 	off("double barrier: a crashed round does not block those that wait", in(barrier, "TestACrashedRoundLetsNoMember"),
 		"Member.look", `case !r.Open || !r.alive(there.line):`, `case !r.Open:`),
 	off("double barrier: a list that is older than the round does not tell whether that has crashed",

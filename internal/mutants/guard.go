@@ -24,7 +24,7 @@ var guards = []mutant{
 	off("an owner without a report of the end is not sure of it", in(keeper, "TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure"),
 		"Process.read", `Cause: ByKill, Unsure: true}`, `Cause: ByKill}`),
 	off("while something of a command may be running nothing is released", in(runs, "TestWhenAllThatGuardsIsKilledNothingIsReleased"),
-		"run.lost", `r.left = true`, `r.left = false`),
+		"run.loss", `r.left = true`, `r.left = false`),
 	off("a note that is not read ends no process", in(runs, "TestANoteThatIsNotReadDoesNotEndTheProcess"),
 		"forward", `signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)`, ""),
 	off("no process waits for the reader of a note", in(runs, "TestNothingWaitsForANoteThatIsStuck"),
