@@ -140,11 +140,11 @@ func WithoutContainers() Option {
 // 1048575 bytes. A larger request, all of it counted (paths, data, ACLs), fails
 // with [ErrTooLarge] and is not sent: a server would close the connection, and
 // fail all requests under way. Where servers accept less than this, the first
-// request that is too large costs four connections, and each smaller one that
-// is tried later and is too large costs one connection; then such requests fail
-// as well. Connections that are closed for other reasons, by servers that
-// restart or by a proxy, count for nothing: when a connection is closed under a
-// request, reads of that size that find nothing show whether servers accept it.
+// request that is too large costs four connections, and each one that is tried
+// later, smaller or after a minute, costs one; then such requests fail as well.
+// Connections that are closed for other reasons, by servers that restart or by
+// a proxy, count for nothing: when a connection is closed under a request,
+// reads of that size that find nothing show whether servers accept it.
 func WithMaxPacket(bytes int) Option {
 	return option(bytes >= 4096, func(o *options) { o.MaxPacket = bytes },
 		"packets of at most %d bytes: the limit must be 4096 or more", bytes)

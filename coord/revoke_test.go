@@ -22,6 +22,23 @@ func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 	return b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
 }
 
+func TestOnlyTheClaimThatIsMeantIsBroken(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		first := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
+		token := first.Token()
+		require.NoError(t, first.Release(b.Context()))
+		next := b.taking(b.Open(), "the same")
+		deleted, err := inspect.BreakClaim(b.Context(), admin, "/names/one", token)
+		require.NoError(t, err)
+		require.False(t, deleted)
+		require.True(t, b.exists("/names/one"))
+		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
+		require.False(t, b.exists("/names/one"))
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
 // The claim goes and another takes its name while the request to revoke, or to
 // break, the first is on its way.
 func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {

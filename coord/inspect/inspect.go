@@ -213,7 +213,7 @@ func Await(ctx context.Context, c *coord.Client, node string, token int64, force
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
 		return false, c.Failure("revoke", node, err)
 	}
-	return breakClaim(ctx, c, node, token)
+	return BreakClaim(ctx, c, node, token)
 }
 
 // Break deletes a claim's node by force. The next claim gets its turn; the
@@ -223,14 +223,15 @@ func Await(ctx context.Context, c *coord.Client, node string, token int64, force
 // during the last of its requests, and whose node has the same version). Three
 // requests, and one more for a leader's [Notice], which goes, too.
 func Break(ctx context.Context, c *coord.Client, node string) error {
-	_, err := breakClaim(ctx, c, node, 0)
+	_, err := BreakClaim(ctx, c, node, 0)
 	return err
 }
 
-// breakClaim reports whether it has deleted the node, also by a request whose
-// answer was lost.
-func breakClaim(ctx context.Context, c *coord.Client, node string, claim int64) (deleted bool, err error) {
-	_, err = toClaim(ctx, c.Fresh(), node, claim, func(ctx context.Context, _ []byte, stat coord.Stat) error {
+// BreakClaim is [Break] of the claim that has this token ([Contender.Token]),
+// and of no other claim of the name; 0 is the one that is there. It reports
+// whether it has deleted the node, also by a request whose answer was lost.
+func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) (deleted bool, err error) {
+	_, err = toClaim(ctx, c.Fresh(), node, token, func(ctx context.Context, _ []byte, stat coord.Stat) error {
 		err := c.Delete(ctx, node, stat.Version)
 		deleted = deleted || !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrBadVersion)
 		return err

@@ -9,7 +9,7 @@ var window = []mutant{
 	off("a session that no server confirms for T is given up", in(coord, "TestASessionThatNoServerConfirmsAnyMore"),
 		"Session.attend", `if left <= 0 {`, `if false {`),
 	off("window: only writes prove anything", in(coord, "TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted"),
-		"Conn.examine", `r.Op.isWrite() && committed(zxid, code)`, `committed(code)`),
+		"Conn.examine", `r.Op.isWrite() && committed(zxid, code)`, `committed(zxid, code)`),
 	off("window: hears of every transaction", in(network, "TestTheWindowHears"),
 		"Conn.heard", `r.Op != OpMulti && r.sent`, `r.sent`),
 	off("window: the probe is a write, not a sync", in(coord, "TestAHoldAtASupersededLeader"),

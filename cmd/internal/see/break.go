@@ -44,25 +44,31 @@ func (v *BreakVerb) Run(s *term.Streams, c *conn.Connection) error {
 	broken := []string{}
 	err = c.With(func(ctx context.Context, client *coord.Client) error {
 		for _, t := range found {
-			if err := inspect.Break(ctx, client, t.Node); err != nil {
+			deleted, err := inspect.BreakClaim(ctx, client, t.Node, t.Token) // another may have the name by now
+			if err != nil {
 				return err
 			}
-			broken = append(broken, t.Node)
+			if deleted {
+				broken = append(broken, t.Node)
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		if !s.JSON && len(broken) > 0 {
-			fmt.Fprint(s.Out, v.told(broken))
+			fmt.Fprint(s.Out, v.told(found, broken))
 		}
 		return term.StatusOf(err).With("broken", broken)
 	}
-	return s.Print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(broken))
+	return s.Print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(found, broken))
 }
 
-func (v *BreakVerb) told(broken []string) string {
-	if len(broken) == 0 {
+func (v *BreakVerb) told(found []look.Contender, broken []string) string {
+	switch {
+	case len(found) == 0:
 		return fmt.Sprintf("nobody holds %s\n", v.Path)
+	case len(broken) == 0:
+		return fmt.Sprintf("gone by now, and nothing was deleted: %s\n", found[0].Node)
 	}
 	return fmt.Sprintf("deleted %s\n", strings.Join(broken, "\ndeleted "))
 }
