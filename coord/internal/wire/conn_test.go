@@ -373,8 +373,13 @@ func TestARefusedWriteProvesSomethingOnlyIfTheEnsembleAgreedOnIt(t *testing.T) {
 			code   int32
 			proves bool
 		}{
-			{OpCreate, 9, 0, true}, {OpCreate, 9, -102, true}, {OpCreate, 0, -102, false}, {OpSet, 9, -103, true},
-			{OpMulti, 9, -127, false}, {OpDelete, 9, -112, false}, {OpGetData, 9, 0, false},
+			{OpCreate, 9, 0, true},
+			{OpCreate, 9, -102, true},
+			{OpCreate, 0, -102, false},
+			{OpSet, 9, -103, true},
+			{OpMulti, 9, -127, false},
+			{OpDelete, 9, -112, false},
+			{OpGetData, 9, 0, false},
 		} {
 			answer := l.ask(t, c.op, 1)
 			l.read(t)
