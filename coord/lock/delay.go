@@ -29,7 +29,8 @@ import (
 // that one dies, gives up, or was only a try, which fails with [coord.ErrBusy]:
 // the next waits for the rest. The rest is the difference of two times of the
 // servers, and never more than d. While one waits, the others stay in line
-// behind it.
+// behind it. An acquire whose context ends while its record is under way can
+// leave the record, too, which counts as an unclean end.
 //
 // An acquire costs one request more, a release none: the record, a persistent
 // node beside the claims, is made under the hold and deleted in one transaction

@@ -176,7 +176,7 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 // whose last consumer died is moved by the one that finds it next, and By is
 // that one: the claim, which named the dead consumer, went with its session.
 func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
-	records, letters, err := q.readDead(ctx)
+	records, letters, err := q.readDead(ctx, q.client.Get)
 	if err != nil {
 		return nil, q.explain("list the dead letters", err)
 	}
@@ -195,18 +195,30 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	return all, nil
 }
 
+// reader reads a node, by [coord.Client.Get] for instance.
+type reader = func(ctx context.Context, path string) ([]byte, coord.Stat, error)
+
+// stat is a reader that leaves the data out.
+func (l layout) stat(ctx context.Context, path string) ([]byte, coord.Stat, error) {
+	stat, there, err := l.client.Exists(ctx, path)
+	if err == nil && !there {
+		err = coord.ErrNoNode
+	}
+	return nil, stat, err
+}
+
 // readDead reads the dead letters and their records. The records are listed
 // first: one whose letter is not there then has outlived it.
-func (q *Queue) readDead(ctx context.Context) (records, letters []entry, err error) {
+func (q *Queue) readDead(ctx context.Context, read reader) (records, letters []entry, err error) {
 	dead := q.dead()
-	if records, err = q.readAll(ctx, dead.at.Records, func(string) bool { return true }); err == nil {
-		letters, err = q.readAll(ctx, dead.at.Entries, isEntry)
+	if records, err = q.readAll(ctx, dead.at.Records, func(string) bool { return true }, read); err == nil {
+		letters, err = q.readAll(ctx, dead.at.Entries, isEntry, read)
 	}
 	return records, letters, err
 }
 
 // readAll reads the nodes in a directory, which may be missing, in order.
-func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool) ([]entry, error) {
+func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool, read reader) ([]entry, error) {
 	names, err := l.client.Children(ctx, dir)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
@@ -216,16 +228,16 @@ func (l layout) readAll(ctx context.Context, dir string, is func(name string) bo
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !is(name) })
 	slices.Sort(names)
-	return l.readEach(ctx, dir, names)
+	return l.readEach(ctx, dir, names, read)
 }
 
 // readEach reads the nodes of these names in a directory, and leaves out nodes
 // that are gone.
-func (l layout) readEach(ctx context.Context, dir string, names []string) ([]entry, error) {
+func (l layout) readEach(ctx context.Context, dir string, names []string, read reader) ([]entry, error) {
 	all, reads := make([]entry, len(names)), []func() error{}
 	for i, name := range names {
 		reads = append(reads, func() error {
-			data, stat, err := l.client.Get(ctx, dir+"/"+name)
+			data, stat, err := read(ctx, dir+"/"+name)
 			if err == nil {
 				all[i] = entry{name: name, data: data, stat: stat}
 			} else if errors.Is(err, coord.ErrNoNode) {
@@ -249,7 +261,7 @@ func (q *Queue) sweep(ctx context.Context) {
 	if err != nil || records.Children <= letters.Children {
 		return
 	}
-	all, left, err := q.readDead(ctx)
+	all, left, err := q.readDead(ctx, q.stat)
 	if err != nil {
 		return
 	}

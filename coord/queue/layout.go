@@ -136,14 +136,19 @@ func unclaimed(entries, claims []string) []string {
 	return free
 }
 
-// together calls the functions at the same time.
+// atATime is how many requests are under way at the same time, at most.
+const atATime = 128
+
+// together calls the functions, as many at the same time as that.
 func together(fs ...func() error) error {
 	errs := make([]error, len(fs))
-	var calls sync.WaitGroup
-	for i, f := range fs {
-		calls.Go(func() { errs[i] = f() })
+	for some := 0; some < len(fs); some += atATime {
+		var calls sync.WaitGroup
+		for i, f := range fs[some:min(some+atATime, len(fs))] {
+			calls.Go(func() { errs[some+i] = f() })
+		}
+		calls.Wait()
 	}
-	calls.Wait()
 	return errors.Join(errs...)
 }
 

@@ -42,7 +42,7 @@ func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
 	if i := slices.IndexFunc(names, func(name string) bool { return !isEntry(name) }); i >= 0 {
 		return nil, q.client.Failure("peek", q.path, fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
 	}
-	entries, err := q.readEach(ctx, q.at.Entries, names)
+	entries, err := q.readEach(ctx, q.at.Entries, names, q.client.Get)
 	items := make([]Peeked, len(entries))
 	for i, e := range entries {
 		items[i] = e.peeked()

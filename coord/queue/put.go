@@ -125,7 +125,7 @@ func (q *Queue) room(ctx context.Context) error {
 // Item is a received item. It belongs to its receiver until it is acknowledged,
 // given back, or Done.
 type Item struct {
-	Data       []byte
+	Data       []byte // which go to the dead letters with the item: not to be changed before
 	Priority   int
 	Deliveries int // how often it was delivered, this time counted
 
