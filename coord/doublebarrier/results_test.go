@@ -284,13 +284,17 @@ func TestALastCallIsForOneRound(t *testing.T) {
 	const lastCall, slow = 2 * time.Second, 2500 * time.Millisecond
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2, doublebarrier.AtLeast(1, lastCall), doublebarrier.WaitForNextRound())
-		for i, by := range map[int]time.Duration{1: time.Second, 2: slow} {
+		for i, by := range map[int]time.Duration{1: lasts / 2, 2: slow} {
 			b.Server.Inject(zkembed.Match{Session: cs[i].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1}, zkembed.Delay(by))
 		}
-		all := b.enter(bs...)
-		began := time.Now() // at the latest
+		all := []arrival{entering(b.Context(), bs[0])}
+		time.Sleep(lastCall / 4)
+		all = append(all, entering(b.Context(), bs[1]))
+		time.Sleep(lasts / 4)
+		began := time.Now()
+		all = append(all, entering(b.Context(), bs[2]))
 		leave(t, entered(t, all[:2]...)...)
 		require.Equal(t, 1, entered(t, all[2])[0].Count())
-		require.GreaterOrEqual(t, time.Since(began), slow-time.Second+lastCall)
+		require.GreaterOrEqual(t, time.Since(began), slow+lastCall)
 	})
 }

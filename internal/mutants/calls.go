@@ -41,7 +41,7 @@ var calls = []mutant{
 		"ask", `_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), stat.Version)`,
 		`_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), -1)`),
 	off("a claim is broken at its version", in(coord, "TestNothingIsDoneToASuccessor"),
-		"breakClaim", `err := c.Delete(ctx, node, stat.Version)`, `err := c.Delete(ctx, node, -1)`),
+		"BreakClaim", `err := c.Delete(ctx, node, stat.Version)`, `err := c.Delete(ctx, node, -1)`),
 	off("a claim is told from its successor by its czxid", in(coord, "TestNothingIsDoneToASuccessor|TestRevokeAndWaitForces"),
 		"toClaim", `case !there, claim != 0 && stat.Czxid != claim:`, `case !there:`),
 	off("a claim that is waited for is gone when another has its name", in(coord, "TestRevokeAndWaitEnds"),

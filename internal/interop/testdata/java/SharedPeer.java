@@ -62,6 +62,18 @@ final class SharedPeer {
         peer.client.close();
     }
 
+    /** Changes the member's data, once its node has been made in the background. */
+    private void change(byte[] data) throws InterruptedException {
+        for (;;) {
+            try {
+                member.setThisData(data);
+                return;
+            } catch (IllegalStateException notYet) {
+                Thread.sleep(10);
+            }
+        }
+    }
+
     private String answer(String[] command) throws Exception {
         byte[] data = command.length > 1 ? command[1].getBytes(StandardCharsets.UTF_8) : new byte[0];
         switch (command[0]) {
@@ -70,7 +82,7 @@ final class SharedPeer {
                 member.start();
                 return "joined";
             case "data":
-                member.setThisData(data);
+                change(data);
                 return "changed";
             case "members":
                 return new TreeMap<>(member.getCurrentMembers()).entrySet().stream()
