@@ -78,9 +78,7 @@ func (op OpCode) isWrite() bool {
 // ensemble agreed on. A refused write is one, and has a zxid; a throttled,
 // moved or expired one is not, nor one that a server refused by itself, whose
 // zxid is 0 (zookeeper.enableEagerACLCheck).
-func committed(zxid int64, code int32) bool {
-	return zxid > 0 && (code == 0 || (code <= -101 && code >= -111))
-}
+func committed(zxid int64, code int32) bool { return zxid > 0 && (code == 0 || code <= -101 && code >= -111) }
 
 // Stat is what ZooKeeper keeps about a node.
 type Stat struct {

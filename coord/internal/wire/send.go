@@ -146,14 +146,11 @@ func (c *Conn) begin(all ...Request) {
 // credential shows nothing: ZooKeeperServer.processPacket gives it before
 // submitRequest, which notes that the session was heard of.
 func (c *Conn) heard(r Request) bool {
-	if r.Op == OpAuth {
-		return false
-	}
 	last := &c.read
 	if r.Op.isWrite() {
 		last = &c.wrote
 	}
-	if r.Op != OpMulti && r.sent.Sub(*last) < c.stall*stallShare/100 {
+	if r.Op == OpAuth || r.Op != OpMulti && r.sent.Sub(*last) < c.stall*stallShare/100 {
 		return false
 	}
 	*last = r.sent
