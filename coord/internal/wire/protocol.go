@@ -74,11 +74,12 @@ func (op OpCode) isWrite() bool {
 	return false
 }
 
-// committed reports whether a reply to a write comes from a transaction the
-// ensemble agreed on. A refused write is one, and has a zxid; a throttled,
-// moved or expired one is not, nor one that a server refused by itself, whose
-// zxid is 0 (zookeeper.enableEagerACLCheck).
-func committed(zxid int64, code int32) bool { return zxid > 0 && (code == 0 || code <= -101 && code >= -111) }
+// committed reports whether the ensemble agreed on the answer to a write, a
+// refusal included: not if the write was throttled, moved or expired, nor if
+// one server refused it by itself, with zxid 0 (zookeeper.enableEagerACLCheck).
+func committed(zxid int64, code int32) bool {
+	return zxid > 0 && (code == 0 || code <= -101 && code >= -111)
+}
 
 // Stat is what ZooKeeper keeps about a node.
 type Stat struct {
