@@ -174,7 +174,7 @@ type owner claim
 func (o *owner) Deleted() { (*claim)(o).lose(ErrNodeDeleted, true) }
 
 func (o *owner) Replaced(by int64) {
-	(*claim)(o).lose(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(by)), true)
+	(*claim)(o).lose(fmt.Errorf("%w: another node of session %s has its name now", ErrNodeDeleted, sessionName(by)), true)
 }
 
 // Asked notes that another client asked for the hold.

@@ -28,7 +28,8 @@ import (
 //
 // Release waits at most for the session time-out, and no longer than ctx,
 // unless ctx has ended before the call: a deferred Release with a dead context
-// still deletes and waits. One request, one round trip.
+// still deletes and waits. One request, one round trip; up to three after a
+// transaction of the hold whose outcome is not known.
 func (h *Hold) Release(ctx context.Context) error {
 	ctx = calls.Bound(ctx)
 	if r := h.giveUp(); r != nil {
@@ -157,9 +158,8 @@ func (cl *claim) beginRemoval() *removal {
 	return cl.removal
 }
 
-// remove deletes the node, and its parts along with it, for as long as that
-// takes: until it or the session is gone. A node that a transaction may have
-// deleted is looked for first.
+// remove deletes the node and its parts, until they or the session are gone. A
+// node that a transaction may have deleted is looked for first.
 func (r *removal) remove() error {
 	cl := r.claim
 	cl.mu.Lock()

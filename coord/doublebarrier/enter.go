@@ -166,8 +166,8 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 	case err != nil:
 		return false, err
 	case !r.Open || !r.alive(there.line):
-		if r.Open {
-			m.callLast(v) // whoever comes later may not find out that the round has crashed
+		if _, enough := r.opening(there.line, b.least); r.Open && enough {
+			m.callLast(v) // whoever waits in line does not find out that the round has crashed
 		}
 		err = m.begin(ctx, r, there)
 	case !b.wait:

@@ -266,13 +266,16 @@ func TestAfterARoundThatCrashedTheLeastNumberIsEnough(t *testing.T) {
 				for _, c := range cs[:5] {
 					b.kill(c)
 				}
-				began := time.Now()
 				if !before {
-					all = b.enter(bs[5:]...)
+					all = b.enter(bs[5:7]...)
+					time.Sleep(lastCall)
+					all = append(all, entering(b.Context(), bs[7]))
 				}
+				began := time.Now() // the last call
 				for _, m := range entered(t, all...) {
 					require.Equal(t, 3, m.Count())
 				}
+				require.GreaterOrEqual(t, time.Since(began), lastCall)
 				require.Less(t, time.Since(began), lastCall+time.Second)
 			})
 		})

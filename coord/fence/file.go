@@ -35,15 +35,19 @@ func Rename(ctx context.Context, from, to string, token int64) error {
 	if err := validToken(token); err != nil {
 		return err
 	}
-	return failure(to, underLock(ctx, to+suffix, token, func() error {
-		if err := syncToDisk(from); err != nil {
-			return err
-		}
-		if err := os.Rename(from, to); err != nil {
-			return err
-		}
-		return syncToDisk(filepath.Dir(to))
-	}))
+	if !canLock {
+		return failure(to, errors.ErrUnsupported)
+	}
+	err := syncToDisk(from)
+	if err == nil {
+		err = underLock(ctx, to+suffix, token, func() error {
+			if err := os.Rename(from, to); err != nil {
+				return err
+			}
+			return syncToDisk(filepath.Dir(to))
+		})
+	}
+	return failure(to, err)
 }
 
 // Dir returns a store in a directory that exists: a file for each name, which

@@ -8,6 +8,8 @@ import (
 	"syscall"
 )
 
+const canLock = true
+
 // tryLock locks an open file unless another has it locked. The lock ends when
 // the file is closed, also by a crash.
 func tryLock(f *os.File) (locked bool, err error) {

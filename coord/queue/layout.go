@@ -139,7 +139,7 @@ func unclaimed(entries, claims []string) []string {
 // atATime is how many requests are under way at the same time, at most.
 const atATime = 128
 
-// together calls the functions, as many at the same time as that.
+// together calls the functions, at most atATime of them at the same time.
 func together(fs ...func() error) error {
 	errs := make([]error, len(fs))
 	for some := 0; some < len(fs); some += atATime {

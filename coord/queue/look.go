@@ -36,7 +36,7 @@ func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
 }
 
 // PeekAt reads the items of these names, and leaves out items that are gone.
-// One request for each, all together. A name that is no item's fails with
+// One request for each, 128 at a time. A name that is no item's fails with
 // [coord.ErrInvalid].
 func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
 	if i := slices.IndexFunc(names, func(name string) bool { return !isEntry(name) }); i >= 0 {

@@ -91,6 +91,8 @@ func (h *Health) While(ctx context.Context) (context.Context, context.CancelFunc
 				select {
 				case <-ticker.C:
 				case <-well.Done():
+				}
+				if well.Err() != nil {
 					return
 				}
 				err := h.Check(well)

@@ -59,13 +59,17 @@ func (v *Value) Get(ctx context.Context) (State, error) {
 // not change the data that it is given. When it fails, Change returns that
 // error, and when it returns the value as it is, nothing is written.
 func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, error)) error {
-	var undecided, unconfirmed error
+	var undecided *verdict
+	var unconfirmed error
 	err := v.client.Retry(ctx, func(ctx context.Context) error {
 		err := v.record.Change(ctx, v.guard.Txn, func(data []byte, stat coord.Stat) (next []byte, err error) {
-			next, undecided = decide(state(data, stat))
-			return next, undecided
+			if next, err = decide(state(data, stat)); err != nil {
+				undecided = &verdict{err}
+				err = undecided
+			}
+			return next, err
 		})
-		if undecided != nil && errors.Is(err, undecided) {
+		if undecided != nil && err == error(undecided) {
 			return nil
 		}
 		undecided = nil // it was about a value that may have changed since
@@ -75,8 +79,14 @@ func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, erro
 		}
 		return err
 	})
-	return cmp.Or(undecided, v.client.Failure("change", v.path, cmp.Or(unconfirmed, err)))
+	if undecided != nil {
+		return undecided.error
+	}
+	return v.client.Failure("change", v.path, cmp.Or(unconfirmed, err))
 }
+
+// verdict is an error of the function that decides.
+type verdict struct{ error }
 
 // Set replaces the value, whatever it is.
 func (v *Value) Set(ctx context.Context, data []byte) error {

@@ -75,6 +75,17 @@ func TestALeaderThatWasToldToEndDoesNotStandAgain(t *testing.T) {
 	require.Equal(t, term.ExitLost, p.Exit())
 }
 
+// The command is gone by the time that it leads again.
+func TestALeaderWhoseCommandIsGoneDoesNotStandAgain(t *testing.T) {
+	w, cmd := cmdtest.World(t), filepath.Join(t.TempDir(), "cmd")
+	zktest.WriteProgram(t, cmd, []byte("#!/bin/sh\necho begun; while :; do sleep 0.01; done\n"), 0o700)
+	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", cmd)
+	require.Equal(t, "begun", p.Line())
+	require.NoError(t, os.Remove(cmd))
+	deleteLeader(t, w, w.Path("e"))
+	require.Equal(t, 127, p.Exit())
+}
+
 // The status of a loss is the command's own.
 func TestACommandThatExitsAsAfterALossHasLostNothing(t *testing.T) {
 	w := cmdtest.World(t)

@@ -21,7 +21,7 @@ import (
 
 // run waits for what the command is run under, runs it, and exits as it does.
 func (j *job) run(s *term.Streams, c *conn.Connection) error {
-	s.Told = false // of this run
+	s.Told, j.left, j.lost = false, false, false // of this run
 	r, err := j.begin(s, c)
 	if err != nil {
 		return err
@@ -81,7 +81,6 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	case foreign:
 		s.Note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.argv()[0], j.Paths)
 	}
-	j.left, j.lost = false, false
 	if j.signals == nil {
 		j.signals = make(chan os.Signal, 16)
 	}
@@ -178,7 +177,7 @@ func (r *run) guardCommand() (*exec.Cmd, error) {
 	return cmd, r.prepare(cmd)
 }
 
-// killTogether has the end of the context of a command kill all its processes.
+// killTogether makes a command's context, when it ends, kill all its processes.
 func killTogether(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -22,7 +22,7 @@ const (
 // they run in the session's goroutines.
 type Owner interface {
 	Deleted()             // by another client
-	Replaced(owner int64) // another node has its name, of this session
+	Replaced(owner int64) // another node has its name, and belongs to that session
 	Asked()               // another client asks for the node
 	Leaving() bool        // the watch is of no more use
 }
