@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// emit tells the observers of an event of the claim, and how long ago since was.
+// emit tells the observers of an event of the claim, and the time from since.
 func (cl *claim) emit(kind string, since time.Time, err error) {
 	if len(cl.client.opts.observers) == 0 {
 		return

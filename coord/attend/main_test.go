@@ -44,8 +44,14 @@ type running struct {
 // start starts an attendant at a socket.
 func start(t *testing.T, socket string, o attend.Options) running {
 	t.Helper()
-	l, err := attend.Listen(socket, 0o666)
-	require.NoError(t, err)
+	// A process that is being forked has the socket of the attendant before for
+	// a moment, until it runs its program.
+	var l *net.UnixListener
+	zktest.Eventually(t, coordtest.Soon, func() (free bool) {
+		var err error
+		l, err = attend.Listen(socket, 0o666)
+		return err == nil
+	}, "the socket is free")
 	a := attend.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := coordtest.Go(func() error { return a.Serve(ctx, l) })
