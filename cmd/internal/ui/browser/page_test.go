@@ -35,7 +35,7 @@ const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.
 // startServer starts one for a test, which ends when its patience does.
 func startServer(t *testing.T) (context.Context, *zkembed.Server) {
 	t.Helper()
-	server, err := zkembed.Start()
+	server, err := zkembed.Start(zkembed.WithSessionTimeouts(0, patience))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -49,9 +49,10 @@ type worker struct {
 	*coord.Client
 }
 
+// newWorker opens one, which loses no lock however busy the machine is.
 func newWorker(t *testing.T, ctx context.Context, servers, name string) worker {
 	t.Helper()
-	client, err := coord.Open(ctx, servers, coord.WithIdentity(name))
+	client, err := coord.Open(ctx, servers, coord.WithIdentity(name), coord.WithSessionTimeout(patience))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
 	return worker{t, client}
