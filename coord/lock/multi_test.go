@@ -358,10 +358,11 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		order := make(chan int, 10)
+		var waiters sync.WaitGroup
 		for i := range cap(order) {
-			go func() {
+			waiters.Go(func() {
 				assert.NoError(t, m.Do(context.Background(), func(context.Context, *coord.Hold) error { order <- i; return nil }))
-			}()
+			})
 			zktest.Eventually(t, sessionTimeout, func() bool {
 				line, err := m.Contenders(context.Background())
 				return err == nil && len(line) == i+2
@@ -371,6 +372,7 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 		for i := range cap(order) {
 			require.Equal(t, i, zktest.Receive(t, 10*time.Second, order, "a waiter is stuck"))
 		}
+		waiters.Wait()
 	})
 }
 
