@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,9 @@ const (
 	changedRole  = "changed" // like su, when the file is set-user-ID
 )
 
+// goodbye is what the program writes as the verb Farewell.
+const goodbye = "goodbye"
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case ownerRole:
@@ -51,6 +55,10 @@ func TestMain(m *testing.M) {
 		fmt.Println(os.Getpid())
 		_, _ = unix.Poll(nil, -1)
 	default:
+		if os.Args[1] == FarewellVerb {
+			_, _ = io.Copy(os.Stdout, os.Stdin)
+			return
+		}
 		zktest.HeedSignals()
 		_ = flag.Set("test.parallel", "8") // tests wait more than they compute
 		goleak.VerifyTestMain(m)
@@ -109,7 +117,10 @@ func begin(t *testing.T, lasts, killAfter time.Duration, argv ...string) *run {
 	t.Helper()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	p, err := Start(Options{Guard: guardCommand(write), Argv: argv, Deadline: Now().Add(lasts), KillAfter: killAfter})
+	p, err := Start(Options{
+		Guard: guardCommand(write), Argv: argv, Deadline: Now().Add(lasts), KillAfter: killAfter,
+		Farewell: &Farewell{Input: []byte(goodbye + "\n"), Within: time.Minute},
+	})
 	require.NoError(t, err)
 	require.NoError(t, write.Close())
 	r := &run{Process: p, t: t, lines: make(chan string, 100)}

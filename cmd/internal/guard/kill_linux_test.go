@@ -358,3 +358,29 @@ func TestAGuardStartsWithoutWhatOnlyTheVerbsNeed(t *testing.T) {
 		require.NotContains(t, asGuard, "init "+pkg+" ")
 	}
 }
+
+// The kernel closes a dead process's files one after the other, which takes
+// time on a busy machine: here the owner can still read.
+func TestADeadOwnerNeedsAFarewellHoweverSlowlyItDies(t *testing.T) {
+	t.Parallel()
+	r := guarded(t, time.Hour, 0, `echo ready; exec sleep 1000`)
+	require.Equal(t, "ready", r.line())
+	require.NoError(t, r.life.Close())
+	require.Equal(t, goodbye, r.line())
+}
+
+func TestAnOwnerThatLivesNeedsNoFarewell(t *testing.T) {
+	for name, end := range map[string]func(*run){
+		"ended":   func(r *run) { r.Stop(); r.event(Exited) },
+		"abandon": func(r *run) { r.Abandon(); r.event(Gone) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := guarded(t, time.Hour, 0, `echo ready; exec sleep 1000`)
+			require.Equal(t, "ready", r.line())
+			end(r)
+			line, more := <-r.lines
+			require.False(t, more, line)
+		})
+	}
+}

@@ -124,12 +124,21 @@ func (p *Process) Kill() { p.send(order{Kill: true}) }
 func (p *Process) Keep(file *os.File) { pass(p.life, file, toKeep) }
 
 // pass sends a file, and what it is for.
-func pass(life, file *os.File, message ...byte) {
-	_ = unix.Sendmsg(int(life.Fd()), message, unix.UnixRights(int(file.Fd())), nil, unix.MSG_DONTWAIT)
+func pass(life, file *os.File, message ...byte) { tell(life, message, unix.UnixRights(int(file.Fd()))) }
+
+// tell sends a message to the reaper, unless the socket is closed.
+func tell(life *os.File, message, rights []byte) {
+	if raw, err := life.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Sendmsg(int(fd), message, rights, nil, unix.MSG_DONTWAIT) })
+	}
 }
+
+// lives tells the reaper that no farewell is needed.
+func (p *Process) lives() { tell(p.life, []byte{living}, nil) }
 
 // Abandon has everything killed without the guard, which does not answer.
 func (p *Process) Abandon() {
+	p.lives()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid > 0 {
@@ -170,7 +179,9 @@ func (p *Process) read(reports io.ReadCloser, orders io.Closer) {
 		if from.Decode(&e) != nil {
 			break
 		}
-		over = e.Kind == Exited || e.Kind == Failed || e.Kind == Gone
+		if over = e.Kind == Exited || e.Kind == Failed || e.Kind == Gone; over {
+			p.lives()
+		}
 		p.knows(e)
 		p.events <- e
 	}

@@ -54,17 +54,19 @@ type legacy struct {
 }
 
 // inherit takes the files that the owner passes on, until the owner closes the
-// socket. They stay open until this process ends.
-func inherit(socket int) legacy {
-	l := legacy{input: -1}
+// socket, or says that it lives (nil). They stay open until this process ends.
+func inherit(socket int) *legacy {
+	l := &legacy{input: -1}
 	for message, rights := make([]byte, 9), make([]byte, unix.CmsgSpace(4)); ; {
 		n, size, _, _, err := unix.Recvmsg(socket, message, rights, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case err == unix.EINTR:
 		case err != nil, n == 0:
 			return l
+		case message[0] == living:
+			return nil
 		case message[0] == toFarewell && n == len(message):
-			l = legacy{fileIn(rights[:size]), time.Duration(binary.BigEndian.Uint64(message[1:]))}
+			l = &legacy{fileIn(rights[:size]), time.Duration(binary.BigEndian.Uint64(message[1:]))}
 		}
 	}
 }
@@ -78,28 +80,20 @@ func fileIn(rights []byte) int {
 	return -1
 }
 
-// ownerGone reports whether there is no reader of the reports any more: the
-// owner reads them until its reaper has ended.
-func ownerGone() bool {
-	reports := []unix.PollFd{{Fd: reportsFD}}
-	n, err := unix.Poll(reports, 0)
-	return err == nil && n > 0 && reports[0].Revents&unix.POLLERR != 0
-}
-
 // childless reports whether nothing is left that the command has started, in
 // whatever session: orphans become children of the reaper.
 func childless() bool {
 	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
 }
 
-// depart ends a reaper whose owner is gone. It keeps the owner's files open
+// depart ends the reaper. If the owner is gone, it keeps the owner's files open
 // until nothing is left of the command, and then becomes the verb Farewell. It
 // goes without if something is left for as long as the farewell has time.
-func depart(left <-chan legacy) {
-	if !ownerGone() {
+func depart(left <-chan *legacy) {
+	l := <-left
+	if l == nil {
 		return
 	}
-	l := <-left // the socket's end has come with the owner's
 	for end := Now().Add(l.within); !childless(); time.Sleep(rekill) {
 		if Now() >= end {
 			return
@@ -127,9 +121,13 @@ func reaper() error {
 	}
 	_ = syscall.Close(ordersFD)
 	prevail()
-	abandoned, left := make(chan struct{}), make(chan legacy, 1)
+	abandoned, left := make(chan struct{}), make(chan *legacy, 1)
 	go func() {
-		left <- inherit(lifeFD)
+		l := inherit(lifeFD)
+		left <- l
+		for l == nil {
+			l = inherit(lifeFD)
+		}
 		close(abandoned)
 	}()
 	defer func() { depart(left) }()

@@ -7,18 +7,20 @@ import "syscall"
 // The owner speaks to the guard, and the guard to the owner, in JSON values,
 // one after the other, each over its own pipe. The pipes are the descriptors
 // that follow the three standard ones. The third is a socket, which carries
-// files to keep open: its end means to the reaper that the owner is gone, or
-// wants everything to end.
+// files to keep open: its end means to the reaper that everything has to end,
+// and, unless the owner has said before that it lives, that the owner is gone.
 const (
 	ordersFD  = 3
 	reportsFD = 4
 	lifeFD    = 5
 )
 
-// What the files are for that the third carries.
+// What the third carries: files, and what they are for, and one word without a
+// file.
 const (
 	toKeep     = 'k' // open
 	toFarewell = 'f' // to be the input of the farewell; how long that makes sense follows, in 8 bytes of nanoseconds
+	living     = 'l' // the owner lives, and needs no farewell: it knows of the command's end, or wants it
 )
 
 // order is a message of the owner to the guard. The first one starts the
