@@ -106,7 +106,7 @@ func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim
 			ctx = calls.Patient(ctx)
 		}
 		again := errors.Is(err, ErrNodeDeleted) || errors.Is(err, ErrLost) || transient(err)
-		if errors.Is(err, ErrNodeExists) {
+		if err == ErrNodeExists { // not by an operation of the caller's
 			if again, err = cl.awaitFormer(ctx, err); again {
 				continue
 			}

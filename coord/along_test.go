@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -32,6 +33,10 @@ func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
 			require.NoError(b, h.Release(b.Context()))
 		}, true},
 		"forfeited": {func(_ bubble, h *coord.Hold) { h.Forfeit(nil) }, false},
+		"forfeited for the end of another": {func(b bubble, h *coord.Hold) {
+			h.Forfeit(fmt.Errorf("another: %w", coord.ErrWindowOver))
+			require.ErrorIs(b, h.Err(), coord.ErrLost)
+		}, false},
 		"broken": {func(b bubble, h *coord.Hold) {
 			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 			<-h.Done()
@@ -119,4 +124,13 @@ func TestADowngradeDoesNotWhatGoesAlongWithARelease(t *testing.T) {
 			require.False(b, b.exists("/done"))
 		})
 	}
+}
+
+func TestWhatIsTooLargeToGoAlongDoesNotKeepTheNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.Open())
+		require.NoError(b, h.Along(coord.CreateOp("/large", make([]byte, 2<<20))))
+		require.NoError(b, h.Release(b.Context()))
+		require.False(b, b.exists(h.Node()))
+	})
 }

@@ -225,7 +225,7 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	default:
 	}
 	cl.mu.Lock()
-	if errors.Is(cause, ErrWindowOver) && time.Now().Before(cl.sess.Deadline()) {
+	if cause == ErrWindowOver && time.Now().Before(cl.sess.Deadline()) {
 		cl.mu.Unlock()
 		return nil, nil // opened again since, perhaps for the very hold that there is now
 	}

@@ -65,7 +65,7 @@ func (r *removal) removeWith(parts []*claim) error {
 	}
 	_, err := cl.client.txn(ctx, cl.sess, append(ops, cl.along...))
 	var refused *TxnError
-	if errors.As(err, &refused) && !transient(err) {
+	if errors.As(err, &refused) && !transient(err) || errors.Is(err, ErrTooLarge) {
 		return cl.node.DeleteOnce()
 	}
 	if err == nil {

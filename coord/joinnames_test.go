@@ -291,6 +291,8 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 
 		b.hold(b.Open().AcquireName(b.Context(), spec))
 		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Context(), spec)), coord.ErrNodeExists)
+		another := coord.NameSpec{Path: "/names/two", With: []coord.Op{coord.CreateOp("/names/one", nil)}}
+		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Within(T), another)), coord.ErrNodeExists, "by its own operation")
 	})
 }
 

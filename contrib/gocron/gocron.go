@@ -5,8 +5,9 @@
 //	locker, err := zkgocron.NewLocker(ledger, time.Minute)
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
-// Of the two, the Locker loses no slot while a replica is alive. An Elector has
-// jobs that are to follow each other run in one process.
+// Of the two, the Locker has a slot run by another replica when the one that
+// runs it dies. An Elector has jobs that are to follow each other run in one
+// process.
 //
 // # What gocron's interfaces cannot give
 //
@@ -17,6 +18,10 @@
 //     not go on then asks [Elector.Term], or is run by package coord/cron,
 //     whose function gets a context and a token.
 //   - A Locker is not told whether the job failed: it counts as done.
+//   - While a replica waits for another's run, gocron (2.21.2, runJob) has no
+//     timer there for the job: slots that are due meanwhile are lost if the
+//     other replica ends before it has begun them. Package coord/cron runs
+//     them.
 //   - With an Elector, a slot is run by nobody if it falls between two terms,
 //     and by two replicas if the next leader's clock is behind the last one's.
 package gocron

@@ -95,10 +95,11 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 // no place. It sets another number of members where there are none.
 func (b *Barrier) admit(ctx context.Context) error {
 	var line []coord.Contender
-	listed, client := false, b.client.Fresh() // the server may lag behind
+	var readyWas int64         // when the line was listed: its Mzxid
+	client := b.client.Fresh() // the server may lag behind
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
-		r, err := b.ready.watchOrMake(v, b.size) // no older than the list
-		agreed := r.Size == b.size
+		r, err := b.ready.watchOrMake(v, b.size)
+		agreed, listed := r.Size == b.size, r.stat.Mzxid == readyWas // since the record is what it is
 		switch {
 		case err != nil || agreed && (!r.Open || b.wait || listed && !r.alive(line)):
 			return true, err
@@ -111,14 +112,12 @@ func (b *Barrier) admit(ctx context.Context) error {
 			if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
 				err = nil // another client was faster
 			}
-		}
-		if err == nil {
+		default:
 			var there *listing
 			if there, err = b.list(ctx, client); err == nil {
-				line = there.line
+				line, readyWas = there.line, r.stat.Mzxid
 			}
 		}
-		listed = true
 		v.Again()
 		return false, err
 	})

@@ -357,3 +357,20 @@ func inBubble(t *testing.T, f func(t *testing.T, b bubble), opts ...zkembed.Opti
 	t.Helper()
 	coordtest.InBubble(t, func(b coordtest.Bubble) { f(b.T, bubble{b}) }, opts...)
 }
+
+// The caller with another number of members has no watch on the record any
+// more, sees nobody there, and a round begins before it reads the record again.
+func TestARoundThatHasBegunMeanwhileIsNotEndedForAnotherSize(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, three := b.pool(4, 3)
+		through(t, b.enter(three[:3]...)...)
+		lists := zkembed.Match{Session: cs[3].SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1}
+		b.Server.Inject(lists, zkembed.LoseReply())
+		late := b.Server.Inject(lists, zkembed.DelayReply(lasts))
+		four := entering(b.Context(), barrier(b, cs[3], "/b", 4))
+		<-late.Struck()
+		members := round(t, three[:3]...)
+		require.ErrorIs(t, (<-four).err, doublebarrier.ErrSize)
+		leave(t, members...)
+	})
+}

@@ -363,3 +363,23 @@ func TestATermWhoseWindowEndsWhileTheCandidateLooksIsNotReturned(t *testing.T) {
 		b.Close(c)
 	})
 }
+
+// The next leader has no notice yet, by which it is asked.
+func TestALeaderThatHasJustBegunIsAskedToHandTheLeadOver(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := newCrowd(b)
+		first := c.led("a", "b", "c")
+		node := c.node("c")
+		posts := notices
+		posts.Session = c.clients["b"].SessionID()
+		late := c.Server.Inject(posts, zkembed.Delay(T/10))
+		require.NoError(c, first.Resign(c.Context()))
+		<-late.Struck()
+		done := coordtest.Go(func() error { return c.any().Transfer(c.Context(), node) })
+		leader := c.next("b")
+		<-leader.Revoked()
+		require.NoError(c, leader.Resign(c.Context()))
+		c.follow(c.next("c"))
+		require.NoError(c, <-done)
+	})
+}

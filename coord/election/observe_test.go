@@ -343,7 +343,7 @@ func TestAProclamationThatComesTooLateIsCalledThat(t *testing.T) {
 // to stand behind it.
 func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 	coordtest.Cases(t, map[string]string{
-		"an address": "10.0.0.7:80", "too much": strings.Repeat("x", 1<<16+1),
+		"an address": "10.0.0.7:80", "too much": strings.Repeat("x", 1<<19+1),
 	}, func(t *testing.T, last string) {
 		coordtest.InBubble(t, func(b coordtest.Bubble) {
 			c, admin := b.Open(), b.Open()
@@ -360,7 +360,7 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 			<-term.Revoked()
 			leader := coordtest.Call(b, e.Leader)
 			require.True(t, leader.Revoked)
-			if len(last) > 1<<16 {
+			if len(last) > 1<<19 {
 				last = ""
 			}
 			require.Equal(t, last, string(leader.Data))

@@ -59,12 +59,33 @@ func (e *Election) Transfer(ctx context.Context, candidate string) error {
 		return err
 	})
 	if err == nil && leader != candidate {
-		err = inspect.Revoke(ctx, e.client, leader)
+		err = e.ask(ctx, leader)
 	}
 	if err == nil {
 		err = e.awaitTerm(ctx, candidate)
 	}
 	return e.client.Failure("transfer", e.line.Dir, err)
+}
+
+// ask asks the leader to step down, as soon as that can be asked: its notice
+// comes shortly after it has begun to lead.
+func (e *Election) ask(ctx context.Context, leader string) error {
+	err := inspect.Revoke(ctx, e.client, leader)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	err = e.client.Wait(ctx, func(v *coord.View) (bool, error) {
+		_, noticed, err := v.Exists(inspect.Notice(leader))
+		if err != nil || noticed {
+			return noticed, err
+		}
+		_, there, err := v.Exists(leader)
+		return !there, err
+	})
+	if err != nil {
+		return err
+	}
+	return inspect.Revoke(ctx, e.client, leader)
 }
 
 // name notes in the directory's data, by txn, that a candidate is to lead after

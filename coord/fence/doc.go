@@ -53,7 +53,7 @@
 //
 // [SQL.Guard]: one statement in PostgreSQL and SQLite, two in MySQL, by the
 // primary key; transactions of one name wait for each other. [Rename]: a lock
-// of a file, fsync of the file and of its directory, and for a new token a
-// write of 21 bytes with two more. [NewHandler]: one [Store.Raise] for each
+// of a file, a write of 21 bytes with two fsyncs, and fsync of the file and of
+// its directory. [NewHandler]: one [Store.Raise] for each
 // request.
 package fence

@@ -118,10 +118,8 @@ func underLock(ctx context.Context, path string, token int64, then func() error)
 	if token < newest {
 		return fmt.Errorf("token %d after %d: %w", token, newest, ErrStale)
 	}
-	if token > newest {
-		if err := writeToken(f, token); err != nil {
-			return err
-		}
+	if err := writeToken(f, token); err != nil { // also a known one: it need not be on disk yet
+		return err
 	}
 	return then()
 }

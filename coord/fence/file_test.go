@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,4 +105,16 @@ func TestWritersOfOneFileTakeTurns(t *testing.T) {
 	for _, contents := range seen {
 		require.IsNonDecreasing(t, contents)
 	}
+}
+
+// Its first write may have failed before it was on disk.
+func TestAKnownTokenIsWrittenToDiskAgain(t *testing.T) {
+	p := newPlace(t)
+	require.NoError(t, p.write(t.Context(), "first", 41))
+	long := time.Unix(0, 0)
+	require.NoError(t, os.Chtimes(p.path+".fence", long, long))
+	require.NoError(t, p.write(t.Context(), "again", 41))
+	info, err := os.Stat(p.path + ".fence")
+	require.NoError(t, err)
+	require.NotEqual(t, long.Unix(), info.ModTime().Unix())
 }

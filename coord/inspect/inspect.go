@@ -233,7 +233,7 @@ func Break(ctx context.Context, c *coord.Client, node string) error {
 func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) (deleted bool, err error) {
 	_, err = toClaim(ctx, c.Fresh(), node, token, func(ctx context.Context, _ []byte, stat coord.Stat) error {
 		err := c.Delete(ctx, node, stat.Version)
-		deleted = deleted || !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrBadVersion)
+		deleted = deleted || err == nil || errors.Is(err, coord.ErrUnconfirmed)
 		return err
 	})
 	err = unlessGone(c, "break", node, err)

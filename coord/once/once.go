@@ -37,9 +37,10 @@ type Option func(*Once) error
 
 // Attempts has a job given up after its function was begun n times, by all
 // clients together, whether the function failed, or its process crashed. After
-// a failure, the next attempt begins no earlier than backoff later, and after
-// each further failure the time doubles, ten times at most. [Once.Do] itself
-// makes the next attempt, unless another client is faster.
+// a failure, the next attempt begins no earlier than backoff later, by the
+// clocks of the servers and of the client that begins it, and after each
+// further failure the time doubles, ten times at most. [Once.Do] itself makes
+// the next attempt, unless another client is faster.
 //
 // Attempts(1, 0) is at most once: a job that has begun is never begun again.
 func Attempts(n int, backoff time.Duration) Option {
@@ -96,7 +97,9 @@ func New(client *coord.Client, path string, opts ...Option) (*Once, error) {
 
 // Close deletes the nodes that this object keeps for its transactions: one for
 // each function that ended at the same time as others, at most 32. They would
-// go with the session.
+// go with the session. Call it when no function runs any more: a later end is
+// not put on record ([coord.ErrReleased]), and another client may run the job
+// again.
 func (o *Once) Close(ctx context.Context) error { return o.guard.Close(ctx) }
 
 // Func does a job. Its context ends when the hold does, and with the caller's.
@@ -155,7 +158,7 @@ func (o *Once) forget(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if _, there, err := o.client.Exists(ctx, at.record()); err != nil || !there {
+	if _, there, err := o.client.Fresh().Exists(ctx, at.record()); err != nil || !there {
 		return err
 	}
 	h, err := o.client.TryAcquire(ctx, at.spec(), coord.First)

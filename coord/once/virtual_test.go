@@ -420,3 +420,13 @@ func TestAllRecordsThatAreNotKeptArePruned(t *testing.T) {
 		require.Equal(b, 40, n)
 	})
 }
+
+func TestAJobIsForgottenThoughAServerThatLagsHasNoRecordYet(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), ledger(b, b.Open(), "/jobs")
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, coordtest.Err(other.Do(b.Context(), "report", says("done"))))
+		require.NoError(b, ledger(b, c, "/jobs").Forget(b.Context(), "report"))
+		require.Empty(b, list(b, other))
+	})
+}

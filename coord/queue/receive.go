@@ -117,7 +117,8 @@ func isPassing(err error) bool {
 		return true
 	}
 	return !errors.Is(err, coord.ErrClosed) && !errors.Is(err, coord.ErrUnconfirmed) &&
-		(errors.Is(err, coord.ErrSessionExpired) || errors.Is(err, coord.ErrDisconnected) || errors.Is(err, coord.ErrLost))
+		(errors.Is(err, coord.ErrSessionExpired) || errors.Is(err, coord.ErrDisconnected) ||
+			errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrNodeDeleted))
 }
 
 // take removes an item.

@@ -53,9 +53,10 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // Change replaces the data by the result of decide. decide is given the data as
 // they are (the Stat is zero while there is no record, which is made then, with
 // its parents), and is asked again when another client was faster. When decide
-// fails, or returns the data that it was given, nothing is written. Two
-// requests, one less if this process watches the record, and two more for each
-// time that another was faster.
+// fails, nothing is written. When it returns the data that it was given, write
+// only checks that they are still the latest: a server that lags behind may
+// have answered the read. Two requests, one less if this process watches the
+// record, and two more for each time that another was faster.
 //
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
 // holder makes, or [coord.ExactlyOnce.Txn]. The first two answer
@@ -74,15 +75,18 @@ func (r Record) Change(
 			return err
 		}
 		next, err := decide(data, stat)
-		if err != nil || !missing && bytes.Equal(next, data) {
+		if err != nil {
 			if known {
 				continue // the watch may have yet to hear of a change
 			}
 			return err
 		}
 		op := coord.SetOp(r.path, next, stat.Version)
-		if missing {
+		switch {
+		case missing:
 			op = coord.CreateOp(r.path, next)
+		case bytes.Equal(next, data):
+			op = coord.CheckOp(r.path, stat.Version)
 		}
 		_, err = write(ctx, op)
 		if err == nil || errors.Is(err, coord.ErrLost) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -37,8 +38,8 @@ func newList(keys []string) (list, error) {
 		if i > 0 && key == sorted[i-1] {
 			return list{}, fmt.Errorf("%w: the list has the key %.40q twice", coord.ErrInvalid, key)
 		}
-		if n := len(nodeName(key)); n == 0 || n > maxName {
-			return list{}, fmt.Errorf("%w: key %.40q: it must have 1 to %d bytes, %%-escapes counted as in a URL, not %d",
+		if n := len(nodeName(key)); n == 0 || n > maxName || !utf8.ValidString(key) {
+			return list{}, fmt.Errorf("%w: key %.40q: it must have 1 to %d bytes of UTF-8, %%-escapes counted as in a URL, not %d",
 				coord.ErrInvalid, key, maxName, n)
 		}
 	}

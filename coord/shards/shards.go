@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -70,8 +71,8 @@ func Ranges(n int) Option {
 // keys to that one, and ends within the session time-out ([ErrReplaced]).
 func ID(id string) Option {
 	return func(s *Shards) error {
-		if id == "" || len(id) > maxName || strings.ContainsAny(id, "\n\r") {
-			return fmt.Errorf("%w: ID %.40q: it must be one line of 1 to %d bytes", coord.ErrInvalid, id, maxName)
+		if id == "" || len(id) > maxName || strings.ContainsAny(id, "\n\r") || !utf8.ValidString(id) {
+			return fmt.Errorf("%w: ID %.40q: it must be one line of 1 to %d bytes of UTF-8", coord.ErrInvalid, id, maxName)
 		}
 		s.self.ID = id
 		return nil
@@ -94,6 +95,9 @@ func Weight(w int) Option {
 // zone that it comes from.
 func Zone(zone string) Option {
 	return func(s *Shards) error {
+		if !utf8.ValidString(zone) {
+			return fmt.Errorf("%w: zone %.40q: it must be UTF-8", coord.ErrInvalid, zone)
+		}
 		s.self.Zone = zone
 		return nil
 	}

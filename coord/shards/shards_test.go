@@ -73,6 +73,9 @@ func TestWhatIsNoSetOfShardsIsRefused(t *testing.T) {
 		"0 moves at a time":        shards.MovesAtATime(0),
 		"cooldown -1ns":            shards.Cooldown(-1),
 		"drain time-out 0s":        shards.DrainTimeout(0),
+		`ID "\xff"`:                shards.ID("\xff"),
+		`zone "\xff"`:              shards.Zone("\xff"),
+		`key "\xff"`:               shards.Keys("\xff"),
 		"an option is nil":         nil,
 		"list of 12000 keys takes": keysOf(12_000, 75),
 	} {

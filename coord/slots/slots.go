@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -36,8 +37,8 @@ type Option func(*Slots) error
 func Durable(owner string, cooldown time.Duration) Option {
 	return func(s *Slots) error {
 		switch {
-		case owner == "" || len(owner) > longest:
-			return fmt.Errorf("%w: the owner's name has %d bytes: 1 to %d are allowed", coord.ErrInvalid, len(owner), longest)
+		case owner == "" || len(owner) > longest || !utf8.ValidString(owner):
+			return fmt.Errorf("%w: owner %.40q: it must have 1 to %d bytes of UTF-8", coord.ErrInvalid, owner, longest)
 		case cooldown < 0:
 			return fmt.Errorf("%w: cooldown %v: it must not be negative", coord.ErrInvalid, cooldown)
 		}
@@ -102,7 +103,7 @@ func (s *Slots) Forget(ctx context.Context, owner string) error {
 }
 
 func (s *Slots) forget(ctx context.Context, owner string) error {
-	all, err := s.List(ctx)
+	all, err := s.layout.List(ctx, s.client.Fresh())
 	for _, now := range all {
 		if err == nil && now.Owner == owner {
 			err = s.write(ctx, now, entry{})

@@ -263,7 +263,7 @@ func TestWhatAreNoSlotsIsRefused(t *testing.T) {
 	for _, err := range []error{
 		coordtest.Err(slots.New(nil, "/ids", 1)), coordtest.Err(slots.New(c, "/", 1)), coordtest.Err(slots.New(c, "/ids", 0)),
 		coordtest.Err(slots.New(c, "/ids", 1, nil)), coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("", 0))),
-		coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("a", -1))),
+		coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("a", -1))), coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("\xff", 0))),
 		coordtest.Err(slots.New(c, "/ids", 1, slots.Durable(strings.Repeat("x", 1001), 0))),
 	} {
 		require.ErrorIs(t, err, coord.ErrInvalid)

@@ -258,3 +258,17 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 		release(b, got.slot)
 	})
 }
+
+func TestAnOwnerIsForgottenThoughAServerThatLagsHasNoneYet(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, owner := b.Open(), of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		release(b, acquired(b, owner))
+		require.NoError(b, of(b, c, "/ids", 1).Forget(b.Context(), "a"))
+		all, err := owner.List(b.Context())
+		require.NoError(b, err)
+		for _, number := range all {
+			require.Empty(b, number.Owner)
+		}
+	})
+}

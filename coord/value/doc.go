@@ -54,8 +54,8 @@
 //
 // # Cost
 //
-// Get: one read. A change: a read and a transaction, and one transaction less
-// where the value stays the same; the read less in a process that observes the
-// value. The first change of a [Value] also makes a node in guards. A change
-// wakes all who observe, which read it.
+// Get: one read. A change: a read and a transaction, also where the value stays
+// the same; the read less in a process that observes the value. The first
+// change of a [Value] also makes a node in guards. A change wakes all who
+// observe, which read it.
 package value

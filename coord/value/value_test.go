@@ -248,3 +248,17 @@ func TestAVerdictOnAValueThatMayHaveChangedIsNoAnswer(t *testing.T) {
 		require.NotErrorIs(b, err, coord.ErrBadVersion)
 	})
 }
+
+// The server that is read still has what is to be set, and that is old.
+func TestAValueIsSetThoughAServerThatLagsShowsItSo(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		v := of(b, c, "/value")
+		require.NoError(b, v.Set(b.Context(), []byte("one")))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, of(b, other, "/value").Set(b.Context(), []byte("two")))
+		require.Equal(b, "one", string(get(b, v).Data), "the server does not lag")
+		require.NoError(b, v.Set(b.Context(), []byte("one")))
+		require.Equal(b, "one", string(get(b, of(b, other, "/value")).Data))
+	})
+}

@@ -7,7 +7,8 @@ import (
 )
 
 // Sleep returns when one of the channels is closed, and at a time unless that
-// is zero.
+// is zero. Of more channels than [reflect.Select] takes, it also returns now
+// and then.
 func Sleep(ctx context.Context, wake []<-chan struct{}, at time.Time) {
 	if !at.IsZero() {
 		due, cancel := context.WithDeadline(ctx, at)
@@ -16,6 +17,9 @@ func Sleep(ctx context.Context, wake []<-chan struct{}, at time.Time) {
 	}
 	receive(wake)
 }
+
+// most is how many channels reflect.Select takes.
+const most = 1 << 16
 
 // receive returns when there is something to receive from one of the channels.
 func receive(from []<-chan struct{}) {
@@ -31,9 +35,15 @@ func receive(from []<-chan struct{}) {
 		}
 		return
 	}
-	cases := make([]reflect.SelectCase, len(from))
-	for i, c := range from {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
+	cases := make([]reflect.SelectCase, 0, len(from))
+	receives := func(c any) {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	for _, c := range from[:min(len(from), most-1)] {
+		receives(c)
+	}
+	if len(from) >= most {
+		receives(time.After(time.Second))
 	}
 	reflect.Select(cases)
 }

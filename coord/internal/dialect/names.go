@@ -208,7 +208,7 @@ func Request(d Dialect, own []byte) []byte {
 
 // mostKept is the size up to which data are kept behind a request: the node
 // must stay smaller than the largest packet.
-const mostKept = 1 << 16
+const mostKept = 1 << 19
 
 // IsRequest reports whether data are a request of either dialect: the request
 // alone, as other programs write it, or as the first line, before the data that
