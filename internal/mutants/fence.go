@@ -44,4 +44,9 @@ var fencing = []mutant{
 		"transport.RoundTrip", `errors.Join(t.hold.Err(), validToken(token))`, `error(nil)`),
 	off("fence: a check insists on the refusal", in(fences, "TestCheck"),
 		"Check", `case err == nil:`, `case false:`),
+	off("a known token is on disk before the rename", in(fences, "TestAKnownToken"),
+		"underLock", `if err := writeToken(f, token); err != nil {`, `if token > newest {
+		err = writeToken(f, token)
+	}
+	if err != nil {`),
 }

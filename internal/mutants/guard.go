@@ -47,4 +47,6 @@ var pages = []mutant{
 		"looker.start", `time.Now().Before(l.next)`, `false`),
 	off("the page acts on the session that it has shown", in(shown, "TestThePageLeavesAnItemThatHasChangedHands"),
 		"UIVerb.act", `if there && look.SessionName(stat.Owner) != target.Session {`, `if there && stat.Owner == 0 {`),
+	off("guard: a signal that comes before the command reaches it", in(keeper, "TestASignalThatComesBefore"),
+		"keeper.timely", `early = append(early, o.Signal)`, `_ = o`),
 }

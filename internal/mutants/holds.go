@@ -83,4 +83,10 @@ var leaving = []mutant{
 		"leaver.look", `case !parse(data).finished: // another`, `case !parse(data).finished && false: // another`),
 	off("double barrier: ready is the one that the member entered by", in(barrier, "TestInsideTheDeletionOfReady"),
 		"leaver.ended", `case r.stat.Czxid != l.open.stat.Czxid:`, `case false:`),
+	off("what is too large to go along does not keep the node", in(coord, "TestWhatIsTooLargeToGoAlong"),
+		"removal.removeWith", ` || errors.Is(err, ErrTooLarge)`, ``),
+	off("a hold is forfeited for the end of another", in(coord, "TestWhatGoesAlong"),
+		"claim.losing", `cause == ErrWindowOver`, `errors.Is(cause, ErrWindowOver)`),
+	off("an operation that is refused is not taken for the name", in(coord, "TestANameThatAFormerSession"),
+		"Client.acquire", `err == ErrNodeExists`, `errors.Is(err, ErrNodeExists)`),
 }

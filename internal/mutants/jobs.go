@@ -63,4 +63,6 @@ var jobs = []mutant{
 		"Elector.Term", `t != nil && t.Err() == nil`, `t != nil`),
 	off("job: a slot of a crontab is the same for all who come near it", in(crontab, "TestASlot"),
 		"Once", `time.Now().Round(every)`, `time.Now()`),
+	off("a record is looked for at the latest state before it is called forgotten", in(ledger, "TestAJobIsForgottenThough"),
+		"Once.forget", `o.client.Fresh().Exists(`, `o.client.Exists(`),
 }

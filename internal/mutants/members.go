@@ -40,4 +40,6 @@ var members = []mutant{
 	off("counter: other data are no number", in(counts, "TestOtherData"),
 		"Counter.Add", `number, err := c.decode(now.Data)`, `number, _ := c.decode(now.Data)
 		var err error`),
+	off("a value that stays as it is is the latest", in(values, "TestAValueIsSetThough"),
+		"Record.Change", `op = coord.CheckOp(r.path, stat.Version)`, `return nil`),
 }

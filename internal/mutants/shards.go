@@ -62,4 +62,9 @@ var shardsOff = []mutant{
 		"term.depart", `		t.begin.Do(func() { close(t.leave) })`, `		return nil`),
 	off("shards: a router forgets an owner that the plan names no more", in(parts, "TestARouterIsLate"),
 		"Router.owner", `if known && named && o.Member.Node == planned.Node {`, `if known {`),
+	off("command: a key whose command cannot be ended does not move", in(runs, "TestAKeyWhoseCommandCannot"),
+		"ShardsVerb.open", `shards.DrainTimeout(math.MaxInt64)`, `shards.DrainTimeout(min(v.DrainTimeout, math.MaxInt64))`),
+	off("command: what a key's command leaves behind keeps the session", in(service, "TestWhatACommandLeavesBehind"),
+		"shardsMember.start", `		Farewell: &guard.Farewell{Within: m.client.SessionTimeout()},
+`, ``),
 }

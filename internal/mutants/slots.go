@@ -33,4 +33,6 @@ var slots = []mutant{
 		and("Slots.acquire", `case !errors.Is(err, coord.ErrLost):`, `default:`),
 	off("slot: the number of a holder is not forgotten", in(numbers, "TestAnOwnerIsForgotten"),
 		"Slots.forget", `if errors.Is(err, coord.ErrNodeExists) {`, `if false {`),
+	off("an owner is looked for in the latest state before it is called forgotten", in(numbers, "TestAnOwnerIsForgottenThough"),
+		"Slots.forget", `s.client.Fresh()`, `s.client`),
 }

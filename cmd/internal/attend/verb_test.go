@@ -25,6 +25,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestMain(m *testing.M) { cmdtest.Main(m, cli.Main) }
@@ -126,9 +127,23 @@ func TestTheGuardOfAKilledOwnerClosesTheSessionWhenTheCommandHasEnded(t *testing
 // A daemon of the command may act, and no guard stops it: the session is left
 // to expire.
 func TestWhatACommandLeavesBehindKeepsTheSessionOfItsKilledOwner(t *testing.T) {
+	_, socket := attendant(t, "--grace", "1ms")
+	for name, c := range map[string]struct {
+		socket string
+		args   []string
+	}{"guard": {"", []string{"lock"}}, "attendant": {socket, []string{"shards", "--keys", "a"}}} {
+		t.Run(name, func(t *testing.T) { keepsTheSession(t, c.socket, c.args...) })
+	}
+}
+
+// keepsTheSession has the owner of a command killed, of which a daemon is left.
+func keepsTheSession(t *testing.T, socket string, verb ...string) {
+	t.Helper()
 	w := zktest.New(t, zktest.Embedded)
-	p, daemon := lock(t, w, "", "l", `setsid sleep 1000 >/dev/null 2>&1 & echo $!; echo $$; exec sleep 1000`)
-	pid := p.Number()
+	w.SetTimeout(time.Minute)
+	p := cmdtest.Start(t, slices.Concat([]string{"--zk", w.ConnectString(), "--session-timeout", T, "--attendant", socket}, verb,
+		[]string{w.Path("l"), "--", "sh", "-c", `setsid sleep 1000 >/dev/null 2>&1 & echo $!; echo $$; exec sleep 1000`})...)
+	daemon, pid := p.Number(), p.Number()
 	process, err := os.FindProcess(daemon)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = process.Kill() })
@@ -136,13 +151,21 @@ func TestWhatACommandLeavesBehindKeepsTheSessionOfItsKilledOwner(t *testing.T) {
 		session, err := unix.Getsid(daemon)
 		return err == nil && session == daemon
 	}, "it is a daemon")
+	if socket != "" {
+		attended(t, socket, 1)
+	}
 	p.Signal(syscall.SIGKILL)
 	cmdtest.RequireGone(t, pid)
-	deathsAreSeen(t, w, "", 0)
+	deathsAreSeen(t, w, socket, 2)
 	require.True(t, cmdtest.Alive(daemon))
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1)
+	owned := func() bool {
+		return slices.ContainsFunc(w.Embedded().Nodes(), func(n zkembed.Node) bool {
+			return n.Stat.EphemeralOwner != 0 && !strings.HasPrefix(n.Path, w.Path("other"))
+		})
+	}
+	require.True(t, owned())
 	require.NoError(t, process.Kill())
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return !owned() }, "the session is closed")
 }
 
 // guardAndReaper is a script that tells whose command it is.
@@ -215,6 +238,8 @@ func TestASessionThatIsLeftToRunOutIsNotClosed(t *testing.T) {
 func TestACommandWithoutAnAttendantSaysSoOnceAndRuns(t *testing.T) {
 	w := cmdtest.World(t)
 	locking := append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+	sharing := append([]string{"--attendant", "/nowhere/s"}, append(cmdtest.Target(w), "shards", "--keys", "a", w.Path("shards"), "-c", "echo has; sleep 1000")...)
+	cmdtest.Start(t, sharing...).Begun().Tells("no attendant")
 	byOption := exec.Command(cmdtest.Coorddemo(t), append([]string{"--attendant", "/nowhere/s"}, locking...)...)
 	byVariable := exec.Command(cmdtest.Coorddemo(t), locking...)
 	byVariable.Env = []string{"ZKCOORD_ATTEND=/nowhere/s"}

@@ -371,3 +371,13 @@ func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing
 	require.Equal(t, 0, e.ExitCode())
 	require.Equal(t, ByDeadline, e.Cause)
 }
+
+// The first deadline leaves too little time, and the next one comes late.
+func TestASignalThatComesBeforeTheCommandReachesIt(t *testing.T) {
+	t.Parallel()
+	r := begin(t, time.Hour, 2*time.Hour, "sleep", "1000")
+	r.Signal(syscall.SIGTERM)
+	r.Extend(Now().Add(3 * time.Hour))
+	r.event(Started)
+	require.Equal(t, 143, r.event(Exited).ExitCode())
+}

@@ -97,7 +97,8 @@ func outlive() {
 // start runs the command, unless it is too late for that already. If it does
 // not run, that is the last event.
 func (k *keeper) start(orders <-chan order) *Event {
-	if !k.timely(orders) {
+	early, timely := k.timely(orders)
+	if !timely {
 		return &Event{Kind: Exited, Cause: ByDeadline, At: Now(), Status: syscall.WaitStatus(syscall.SIGKILL)}
 	}
 	k.tty = OpenTerminal()
@@ -115,27 +116,34 @@ func (k *keeper) start(orders <-chan order) *Event {
 	// Not earlier: the command would inherit it.
 	signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN)
 	k.outbox.report(Event{Kind: Started, PID: k.pid})
+	for _, s := range early {
+		k.signal(s)
+	}
 	return nil
 }
 
 // timely waits until the deadline leaves time for the command. On a busy
 // machine the first deadline may be old by now, and the next one on its way.
-func (k *keeper) timely(orders <-chan order) bool {
+// early are the signals for the command that came meanwhile.
+func (k *keeper) timely(orders <-chan order) (early []syscall.Signal, timely bool) {
 	for {
 		left := k.deadline.Sub(Now())
 		if left > time.Duration(k.setup.KillAfter) {
-			return true
+			return early, true
 		}
 		select {
 		case o, ok := <-orders:
 			if !ok || o.Stop || o.Kill {
-				return false
+				return nil, false
 			}
 			if o.Deadline != 0 {
 				k.deadline = o.Deadline
 			}
+			if o.Signal != 0 {
+				early = append(early, o.Signal)
+			}
 		case <-time.After(max(left, glance)):
-			return false
+			return nil, false
 		}
 	}
 }

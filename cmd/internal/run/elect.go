@@ -105,7 +105,8 @@ func (v *ElectVerb) Run(s *term.Streams, c *conn.Connection) error {
 
 // lead runs the command as lock does.
 func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
-	health, err := v.health()
+	checking := make(chan struct{}, 1)
+	health, err := v.health(checking)
 	if err != nil {
 		return err
 	}
@@ -115,6 +116,8 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 	}
 	for led := false; ; {
 		err := j.run(s, c)
+		checking <- struct{}{} // no check is left
+		<-checking
 		var status *term.ExitError
 		if !v.Again || j.left || j.ending || !errors.As(err, &status) {
 			return err
@@ -155,13 +158,16 @@ func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquire
 // more.
 const mostFailures = 3
 
-// health is the check of --health, or nil.
-func (v *ElectVerb) health() (*recipe.Health, error) {
+// health is the check of --health, or nil. running has an element while a
+// process of it does.
+func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
 	if v.Health == "" {
 		return nil, nil
 	}
 	shell := commandLine{Command: v.Health}.argv()
 	return recipe.NewHealth(v.Every, mostFailures, func(ctx context.Context) error {
+		running <- struct{}{}
+		defer func() { <-running }()
 		check := exec.CommandContext(ctx, shell[0], shell[1:]...)
 		killTogether(check)
 		check.WaitDelay = time.Second

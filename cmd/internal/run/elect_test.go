@@ -4,6 +4,7 @@ package run
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -227,4 +228,21 @@ func TestTheHighestPriorityLeadsNext(t *testing.T) {
 	three.LetGo(5)
 	two.Begun()
 	two.LetGo(5)
+}
+
+// The check hangs when the lead is lost.
+func TestNoCheckOutlivesItsLeader(t *testing.T) {
+	w := cmdtest.World(t)
+	path, dir := w.Path("e"), t.TempDir()
+	hangs := `cd ` + dir + `; test -e well || exec touch well; echo $$ >new; mv new hangs; while :; do sleep 0.1; done`
+	once := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, "--health", hangs, "--health-every", "1500ms")...).Begun()
+	var check int
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "hangs"))
+		_, _ = fmt.Sscan(string(text), &check)
+		return err == nil
+	}, "the check hangs")
+	deleteLeader(t, w, path)
+	require.Equal(t, term.ExitLost, once.Exit())
+	require.False(t, cmdtest.Alive(check))
 }

@@ -24,6 +24,7 @@ type holding struct {
 	held
 	holds []*coord.Hold   // in the order in which their paths were given
 	well  context.Context // ends, too, when the command is to end because its check fails; or nil
+	stop  func()          // ends the checks; or nil
 }
 
 // unwell is closed when the command's check has failed too often, for the cause

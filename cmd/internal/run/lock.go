@@ -33,7 +33,6 @@ type turn struct {
 
 	health *recipe.Health // nil: the command is always well
 	unwell func() error   // why it is not, or nil; once it is to run
-	stop   func()         // ends the checks
 
 	client *coord.Client
 	seen   look.Sightings
@@ -117,7 +116,7 @@ func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Cl
 	if err != nil {
 		return holding{}, err
 	}
-	return t.hold(context.WithoutCancel(ctx), func() {}), nil
+	return t.hold(context.WithoutCancel(ctx), nil), nil
 }
 
 // try bounds the wait for the servers' answer by what a session is waited for.
@@ -133,9 +132,6 @@ func try(ctx context.Context, c *conn.Connection, acquire func(ctx context.Conte
 
 // await waits for the locks. It waits in line only while the checks succeed.
 func (t *turn) await(ctx context.Context, all *lock.Multi) (holding, error) {
-	if t.stop != nil {
-		t.stop() // of the time before
-	}
 	for {
 		if err := t.health.Await(ctx); err != nil {
 			return holding{}, err
@@ -159,8 +155,8 @@ func (t *turn) await(ctx context.Context, all *lock.Multi) (holding, error) {
 
 // hold has the command run under the locks.
 func (t *turn) hold(well context.Context, stop func()) holding {
-	t.stop, t.unwell = stop, func() error { return context.Cause(well) }
-	t.held = holding{t.group, make([]*coord.Hold, len(t.paths)), well}
+	t.unwell = func() error { return context.Cause(well) }
+	t.held = holding{t.group, make([]*coord.Hold, len(t.paths)), well, stop}
 	for i, path := range slices.Sorted(slices.Values(t.paths)) { // as the group has them
 		t.held.holds[slices.Index(t.paths, path)] = t.group.Holds()[i]
 	}
@@ -173,7 +169,6 @@ func (*turn) prepare(*exec.Cmd) error { return nil }
 
 // giveBack releases the locks; it says so when it cannot know that it did.
 func (t *turn) giveBack() error {
-	t.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	if err := t.group.Release(ctx); err != nil {
@@ -208,7 +203,7 @@ type LockVerb struct {
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
-	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request for the lock, when it has held the lock for so long."`
+	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request for the lock, when it has run under the lock for so long."`
 	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait so long when the holder before did not release the lock. All who use the path must say so."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Paths     conn.NodePaths `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
@@ -230,8 +225,8 @@ func (v *LockVerb) check() error {
 		return term.UsageError("--resize changes the number of slots: say which with --slots")
 	case v.Slots != nil && (*v.Slots < 1 || *v.Slots > math.MaxInt32):
 		return term.UsageError("--slots %d: it must be from 1 to %d", *v.Slots, math.MaxInt32)
-	case (v.Slots != nil || v.Shared) && (v.MaxHold != nil || v.Delay != nil):
-		return term.UsageError("--max-hold and --delay are for the plain lock, without --slots and --shared")
+	case (v.Slots != nil || v.Shared) && v.Delay != nil:
+		return term.UsageError("--delay is for the plain lock, without --slots and --shared")
 	case v.Slots != nil && v.Shared:
 		return term.UsageError("--slots and --shared are two kinds of locks: choose one")
 	case len(v.Paths) > 1 && len(v.Cmd) > 0 && v.Cmd[0] != "--":
@@ -287,9 +282,6 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, err
 		return apart(client, path, slotsAt, sharedUnlessNested(client, path, acquirerOf(l.ReadSide()))), nil
 	}
 	var opts []lock.Option
-	if v.MaxHold != nil { // the time to end the command fits into half of the session time-out
-		opts = append(opts, lock.MaxHold(*v.MaxHold, client.SessionTimeout()/2))
-	}
 	if v.Delay != nil {
 		opts = append(opts, lock.Delay(*v.Delay))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -270,4 +271,17 @@ func TestASharedLockInsideItselfIsRefusedWhereAPlainOneWaitsBetween(t *testing.T
 	require.NoError(t, err)
 	outer.Ends(term.ExitOwnFault, "would wait for itself for ever")
 	require.Zero(t, plain.Exit())
+}
+
+// The time before all are held does not count.
+func TestSeveralLocksAreHeldForTheWholeTime(t *testing.T) {
+	w := cmdtest.World(t)
+	a, b := w.Path("a"), w.Path("b")
+	other := cmdtest.On(t, w, cmdtest.Sh(b, cmdtest.UntilEOF)...).Begun()
+	both := cmdtest.On(t, w, "lock", "--max-hold", "300ms", a, b, "--", "sh", "-c", cmdtest.Busy).InLine(w, b, 2)
+	<-time.After(300 * time.Millisecond)
+	cmdtest.AwaitContenders(t, w.Admin(), a, 1)
+	other.LetGo(5)
+	both.Ends(143, "for 300ms")
+	require.NotContains(t, both.Stderr.String(), "asked")
 }

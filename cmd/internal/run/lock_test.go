@@ -324,10 +324,12 @@ func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 
 func TestACommandThatHoldsForTooLongIsEnded(t *testing.T) {
 	w := cmdtest.World(t)
-	held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--max-hold", "300ms")...)
-	cmd := held.Number()
-	held.Ends(143, "for 300ms")
-	cmdtest.RequireGone(t, cmd)
+	for _, kind := range []string{"--on-revoke=term", "--on-revoke=ignore", "--shared", "--slots=2"} {
+		held := cmdtest.On(t, w, cmdtest.Sh(w.Path(strings.Trim(kind, "-")), cmdtest.Busy, "--max-hold", "300ms", kind)...)
+		cmd := held.Number()
+		held.Ends(143, "for 300ms")
+		cmdtest.RequireGone(t, cmd)
+	}
 	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--max-hold", "1h")...).Ends(0)
 }
 

@@ -184,6 +184,9 @@ func (n *narrator) tell(event string, fields map[string]any, format string, args
 	}
 }
 
+// noAttendant is the note that there is none, for the reason why.
+const noAttendant = "no attendant: should this process be killed, others wait for the session time-out: %v"
+
 // observe hears of the session, and of own nodes.
 func (n *narrator) observe(e event.Event) {
 	n.mu.Lock()
@@ -203,7 +206,7 @@ func (n *narrator) observe(e event.Event) {
 		n.cutOff()
 		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
 	case e.Kind == event.SessionAttended && e.Err != nil:
-		n.streams.Note("no attendant: should this process be killed, others wait for the session time-out: %v", e.Err)
+		n.streams.Note(noAttendant, e.Err)
 	case e.Kind == event.SessionAttended:
 		n.tell("session attended", map[string]any{"session": session}, "session %s is attended", session)
 	case e.Kind == event.SessionUp:

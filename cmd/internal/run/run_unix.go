@@ -116,6 +116,9 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 
 // end ends the session, or leaves it to run out.
 func (r *run) end() {
+	if r.hold.stop != nil {
+		r.hold.stop()
+	}
 	if r.left {
 		r.attended.leave()
 	} else {

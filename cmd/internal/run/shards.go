@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -72,7 +73,7 @@ func (v *ShardsVerb) Run(s *term.Streams, c *conn.Connection) error {
 func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
 	opts := []shards.Option{
 		shards.Weight(v.Weight), shards.Zone(v.Zone), shards.Data([]byte(v.Data)), shards.Cooldown(v.Cooldown),
-		shards.DrainTimeout(v.DrainTimeout),
+		shards.DrainTimeout(math.MaxInt64), // the member ends the command in time, and no key is released beside it
 	}
 	if len(v.Keys) > 0 {
 		opts = append(opts, shards.Keys(v.Keys...))

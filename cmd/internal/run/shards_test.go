@@ -94,3 +94,27 @@ func TestACommandWhoseGuardWasKilledBeginsAnew(t *testing.T) {
 	one.Signal(syscall.SIGTERM)
 	require.Equal(t, 0, one.Exit())
 }
+
+// What guards the command is frozen, and cannot end it: the key waits for the
+// end of the session.
+func TestAKeyWhoseCommandCannotBeEndedDoesNotMove(t *testing.T) {
+	w := cmdtest.World(t)
+	one := cmdtest.Mortal(t, w, shared(w, `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; echo $$; exec sleep 1000`, "--keys", "a", "--drain-timeout", "100ms")...)
+	guard, reaper, pid := one.Number(), one.Number(), one.Number()
+	for _, frozen := range []int{reaper, guard} {
+		require.NoError(t, syscall.Kill(frozen, syscall.SIGSTOP))
+	}
+	t.Cleanup(func() {
+		for _, frozen := range []int{guard, reaper, pid} {
+			_ = syscall.Kill(frozen, syscall.SIGKILL)
+		}
+	})
+	two := cmdtest.On(t, w, shared(w, `echo has`)...)
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		members, _, err := w.Admin().Children(w.Path("shards/members"))
+		return err == nil && len(members) == 2
+	}, "both are members")
+	one.Signal(syscall.SIGTERM)
+	one.Ends(term.ExitLost, "may be running still")
+	require.Empty(t, two.Lines, "two commands run for the key")
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/self"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
@@ -30,7 +31,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	asked, calm := untilSignal(context.Background(), signals)
 	defer calm()
 	m := &shardsMember{verb: v, streams: s}
-	c.Share = m.attended.share
+	c.Observe, c.Share = m.observe, m.attended.share
 	v.ApplyTo(c, v.argv()[0])
 	client, err := c.Open(asked)
 	if err != nil {
@@ -82,6 +83,12 @@ type shardsMember struct {
 	attended  attended
 }
 
+func (m *shardsMember) observe(e event.Event) {
+	if e.Kind == event.SessionAttended && e.Err != nil {
+		m.streams.Note(noAttendant, e.Err)
+	}
+}
+
 func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) {
 	cmd, err := self.Command(guard.Verb)
 	if err != nil {
@@ -91,6 +98,7 @@ func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) 
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return m.attended.guard(guard.Options{
 		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: m.killAfter,
+		Farewell: &guard.Farewell{Within: m.client.SessionTimeout()},
 	})
 }
 
@@ -127,7 +135,7 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/20))
 	defer look.Stop()
 	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()
-	var abandon, despair <-chan time.Time
+	var kill, abandon, despair <-chan time.Time
 	for {
 		select {
 		case e, more := <-g.Events():
@@ -143,12 +151,14 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 		case <-draining:
 			draining, asked = nil, true
 			g.Drain(m.verb.DrainTimeout)
+			kill = time.After(m.verb.DrainTimeout)
 		case <-ended:
-			ended, asked = nil, true
-			if h.Err() == nil && !errors.Is(context.Cause(ctx), shards.ErrDrainTimeout) {
-				g.Stop() // another command has failed
-				continue
+			ended, asked, kill = nil, true, time.After(0)
+			if h.Err() == nil { // another command has failed
+				g.Stop()
+				kill = time.After(m.killAfter)
 			}
+		case <-kill:
 			g.Kill()
 			abandon = time.After(abandonAfter)
 		case <-abandon:

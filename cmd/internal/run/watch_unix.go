@@ -68,7 +68,10 @@ func (r *run) watch() (end guard.Event) {
 	if r.IgnoreRevoke {
 		revoked = nil
 	}
-	var abandon, despair <-chan time.Time
+	var tooLong, late, abandon, despair <-chan time.Time
+	if r.MaxHold != nil {
+		tooLong = time.After(time.Until(r.granted.Add(*r.MaxHold)))
+	}
 	for {
 		select {
 		case e, more := <-r.guard.Events():
@@ -83,14 +86,19 @@ func (r *run) watch() (end guard.Event) {
 			r.pass(s.(syscall.Signal))
 		case <-revoked:
 			revoked = nil
-			r.streams.Note("%s: ending the command", r.asked())
+			r.streams.Note("another client asked for %s: ending the command", r.Paths)
 			r.guard.Stop()
+		case <-tooLong:
+			r.streams.Note("held %s for %v: ending the command", r.Paths, *r.MaxHold)
+			r.guard.Stop()
+			late = time.After(r.client.SessionTimeout() / 2) // more than the guard needs
 		case <-unwell:
 			unwell = nil
 			r.streams.Note("%v: ending the command", context.Cause(r.hold.well))
 			r.guard.Stop()
 		case <-lost:
-			lost = nil
+			lost, late = nil, time.After(0)
+		case <-late:
 			r.guard.Kill()
 			abandon = time.After(abandonAfter)
 		case <-abandon:
@@ -100,14 +108,6 @@ func (r *run) watch() (end guard.Event) {
 			return guard.Event{Kind: guard.Gone, At: guard.Now(), Cause: guard.ByKill, Unsure: true}
 		}
 	}
-}
-
-// asked says why the command is to end.
-func (r *run) asked() string {
-	if r.MaxHold != nil && time.Since(r.granted) >= *r.MaxHold {
-		return fmt.Sprintf("held %s for %v", r.Paths, *r.MaxHold)
-	}
-	return fmt.Sprintf("another client asked for %s", r.Paths)
 }
 
 // extend informs the guard when the deadline has moved.
