@@ -3,7 +3,6 @@ package coord_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
 		}, true},
 		"forfeited": {func(_ bubble, h *coord.Hold) { h.Forfeit(nil) }, false},
 		"forfeited for the end of another": {func(b bubble, h *coord.Hold) {
-			h.Forfeit(fmt.Errorf("another: %w", coord.ErrWindowOver))
+			h.Forfeit(coord.ErrWindowOver)
 			require.ErrorIs(b, h.Err(), coord.ErrLost)
 		}, false},
 		"broken": {func(b bubble, h *coord.Hold) {

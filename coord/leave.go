@@ -49,7 +49,7 @@ func (h *Hold) Abandon() { h.giveUp() }
 // already is left alone.
 func (h *Hold) Forfeit(cause error) {
 	if h.Err() == nil {
-		h.claim.lose(cmp.Or(cause, ErrNodeDeleted), false)
+		h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)
 	}
 }
 

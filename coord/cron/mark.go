@@ -98,8 +98,7 @@ func (c *Cron) settle(ctx context.Context, slot time.Time) error {
 }
 
 // enter notes that the function is about to be called, or returns false if the
-// mark does not name the slot: it is over, which the ledger may have forgotten,
-// or the server lags behind.
+// mark does not name the slot: it is over, which the ledger may have forgotten.
 func (s *Slot) enter(ctx context.Context) (is bool, err error) {
 	c := s.cron
 	err = c.change(ctx, s.Txn, func(m *mark) error {

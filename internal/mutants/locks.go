@@ -105,7 +105,7 @@ var semaphore = []mutant{
 	off("max hold: the holder has the time of the grace", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
 		"Mutex.expire", `<-asking.Done()`, ""),
 	off("max hold: a hold that lasts too long ends", in(lock, "TestAHoldThatLastsTooLongEnds"),
-		"Hold.Forfeit", `h.claim.lose(cmp.Or(cause, ErrNodeDeleted), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
+		"Hold.Forfeit", `h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
 	off("max hold: a hold that was released in time does not cost the next", in(lock, "TestATurnThatLastsTooLong"),
 		"Mutex.bounded", `m.expire(held, h)`, `m.expire(context.Background(), h)`).and("Mutex.bounded", `due.Stop()`, `_ = due`),
 	off("delay: after an unclean end the next waits", in(lock, "TestAfterAnUncleanEnd"),

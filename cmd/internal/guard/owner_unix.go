@@ -36,7 +36,7 @@ type Options struct {
 // Farewell has the reaper become this program's FarewellVerb when the owner is
 // gone and nothing is left of the command.
 type Farewell struct {
-	Input  []byte        // of the verb
+	Input  []byte        // of the verb; none: the reaper ends then, and there is no verb
 	Within time.Duration // there is nothing to do any more after that time
 }
 

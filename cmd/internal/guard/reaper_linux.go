@@ -36,6 +36,11 @@ func bequeath(life *os.File, f *Farewell) {
 	if f == nil {
 		return
 	}
+	within := binary.BigEndian.AppendUint64([]byte{toFarewell}, uint64(f.Within))
+	if len(f.Input) == 0 {
+		tell(life, within, nil)
+		return
+	}
 	fd, err := unix.MemfdCreate("farewell", unix.MFD_CLOEXEC)
 	if err != nil {
 		return // others wait for the session's end
@@ -43,7 +48,7 @@ func bequeath(life *os.File, f *Farewell) {
 	file := os.NewFile(uintptr(fd), "farewell")
 	defer func() { _ = file.Close() }()
 	if _, err := file.WriteAt(f.Input, 0); err == nil {
-		pass(life, file, binary.BigEndian.AppendUint64([]byte{toFarewell}, uint64(f.Within))...)
+		pass(life, file, within...)
 	}
 }
 

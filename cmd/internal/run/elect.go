@@ -116,8 +116,12 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 	}
 	for led := false; ; {
 		err := j.run(s, c)
-		checking <- struct{}{} // no check is left
-		<-checking
+		select {
+		case checking <- struct{}{}: // no check is left
+			<-checking
+		case <-time.After(2 * checkDelay):
+			s.Note("a process of %q cannot be stopped", v.Health)
+		}
 		var status *term.ExitError
 		if !v.Again || j.left || j.ending || !errors.As(err, &status) {
 			return err
@@ -154,6 +158,9 @@ func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquire
 	}), err
 }
 
+// checkDelay is how long a check that was killed may take to end.
+const checkDelay = time.Second
+
 // mostFailures is how often the check of --health may fail in a row, and once
 // more.
 const mostFailures = 3
@@ -170,7 +177,7 @@ func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
 		defer func() { <-running }()
 		check := exec.CommandContext(ctx, shell[0], shell[1:]...)
 		killTogether(check)
-		check.WaitDelay = time.Second
+		check.WaitDelay = checkDelay
 		if err := check.Run(); err != nil {
 			return fmt.Errorf("%q: %w", v.Health, err)
 		}

@@ -153,7 +153,7 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 			g.Drain(m.verb.DrainTimeout)
 			kill = time.After(m.verb.DrainTimeout)
 		case <-ended:
-			ended, asked, kill = nil, true, time.After(0)
+			draining, ended, asked, kill = nil, nil, true, time.After(0)
 			if h.Err() == nil { // another command has failed
 				g.Stop()
 				kill = time.After(m.killAfter)

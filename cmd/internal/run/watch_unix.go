@@ -97,7 +97,7 @@ func (r *run) watch() (end guard.Event) {
 			r.streams.Note("%v: ending the command", context.Cause(r.hold.well))
 			r.guard.Stop()
 		case <-lost:
-			lost, late = nil, time.After(0)
+			lost, tooLong, late = nil, nil, time.After(0)
 		case <-late:
 			r.guard.Kill()
 			abandon = time.After(abandonAfter)
