@@ -47,8 +47,7 @@ func doings(records []Record) (all map[string]*doing, begun []Record) {
 
 // ended finds jobs that ran again after their end was on record, or whose
 // result changed or was none of their runs', unless their record may have been
-// deleted, when keep runs had begun since. A server that lags behind may still
-// show a record that was deleted.
+// deleted, when keep runs had begun since.
 func ended(keep int) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		all, begun := doings(records)
@@ -73,11 +72,6 @@ func ended(keep int) func([]Record) []Violation {
 			return keep > 0 && n > keep
 		}
 		for item, d := range all {
-			old := func(answer, run Record) bool {
-				return answer.Kind == Ask && slices.ContainsFunc(d.runs, func(r Record) bool {
-					return r.Verdict == answer.Verdict && r.Call < run.Call && deleted(r, answer)
-				})
-			}
 			for _, end := range d.ends {
 				i := slices.IndexFunc(d.runs, func(r Record) bool { return r.Verdict == end.Verdict })
 				if i < 0 {
@@ -85,7 +79,7 @@ func ended(keep int) func([]Record) []Violation {
 					continue
 				}
 				for _, later := range slices.Concat(d.runs, d.ends) {
-					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) && !old(later, d.runs[i]) {
+					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) {
 						found = append(found, Violation{end.Key, fmt.Sprintf("%q had ended with %q when %s came to a %s, with %q",
 							item, end.Verdict, later.Client, later.Kind, later.Verdict), []int{d.runs[i].ID, end.ID, later.ID}})
 					}

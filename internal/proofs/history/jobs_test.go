@@ -47,13 +47,3 @@ func TestARecordOfAnEarlierJobMayHaveBeenDeleted(t *testing.T) {
 	holds(t, Jobs(key, 0, 2), s)
 	violated(t, Jobs(key, 0, 3), s, "had ended")
 }
-
-func TestAServerThatLagsMayShowARecordThatWasDeleted(t *testing.T) {
-	s := jobs()
-	s.op("e", Run, 30, 31, Item("y"), Verdict("e1"), Token(4))
-	again := s.op("e", Run, 40, 41, Item("x"), Verdict("e2"), Token(5))
-	s.op("e", Did, 42, 43, ofID(again))
-	s.op("f", Ask, 50, 51, Item("x"), Verdict("c2"))
-	holds(t, Jobs(key, 0, 2), s)
-	violated(t, Jobs(key, 0, 3), s, "had ended")
-}

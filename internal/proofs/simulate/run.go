@@ -232,9 +232,6 @@ func (w *world) noteTree() {
 func (w *world) checkLeftovers() {
 	prompt := w.timeout + 2*w.tick + 3*time.Second
 	for key, took := range w.first {
-		if key == "/slots" {
-			took -= w.timeout / 2 // the longest cooldown of an owner that has died
-		}
 		if took > prompt {
 			w.violated("%s: the first grant came %v after the last fault", key, took)
 		}
