@@ -54,6 +54,5 @@
 // [SQL.Guard]: one statement in PostgreSQL and SQLite, two in MySQL, by the
 // primary key; transactions of one name wait for each other. [Rename]: a lock
 // of a file, a write of 21 bytes with two fsyncs, and fsync of the file and of
-// its directory. [NewHandler]: one [Store.Raise] for each
-// request.
+// its directory. [NewHandler]: one [Store.Raise] for each request.
 package fence

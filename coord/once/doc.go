@@ -46,6 +46,8 @@
 //     and crashes before its end is on record is followed by another one,
 //     unless the Attempts are used up. Effects in ZooKeeper can be made by
 //     [coord.Hold.Txn]; other resources can refuse the token of an earlier run.
+//   - A server that lags behind may still show a record that was deleted: who
+//     asks there is given the former result.
 //   - All who use a key should give the same options. Attempts are judged by
 //     each client for itself, and the runs of clients with neither Keep nor
 //     KeepLast are kept for ever, and do not count among the newest.

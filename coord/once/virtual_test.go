@@ -430,3 +430,19 @@ func TestAJobIsForgottenThoughAServerThatLagsHasNoRecordYet(t *testing.T) {
 		require.Empty(b, list(b, other))
 	})
 }
+
+func TestAServerThatLagsGivesTheResultOfARecordThatWasDeleted(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), ledger(b, b.Open(), "/jobs")
+		require.NoError(b, coordtest.Err(other.Do(b.Context(), "report", says("former"))))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, other.Forget(b.Context(), "report"))
+		require.NoError(b, coordtest.Err(other.Do(b.Context(), "report", says("new"))))
+		for _, want := range []string{"former", "new"} {
+			res, err := ledger(b, c, "/jobs").Do(b.Context(), "report", never(b))
+			require.NoError(b, err)
+			require.Equal(b, want, string(res.Data))
+			time.Sleep(3 * time.Second)
+		}
+	})
+}

@@ -146,4 +146,6 @@ var semaphore = []mutant{
 		"ElectVerb.lead", ` || j.ending`, ``),
 	off("command: one that holds for too long is ended", in(runs, "TestACommandThatHolds"),
 		"run.watch", `tooLong = time.After(`, `_ = time.After(`),
+	off("command: no check outlives its leader", in(runs, "TestNoCheckOutlives"),
+		"run.end", `r.hold.stop()`, `_ = r.hold.stop`).and("ElectVerb.lead", `case <-time.After(2 * checkDelay):`, `case <-time.After(0):`),
 }
