@@ -46,8 +46,9 @@
 //     and crashes before its end is on record is followed by another one,
 //     unless the Attempts are used up. Effects in ZooKeeper can be made by
 //     [coord.Hold.Txn]; other resources can refuse the token of an earlier run.
-//   - A server that lags behind may still show a record that was deleted: who
-//     asks there is given the former result.
+//   - Without Keep and KeepLast, a server that lags behind may still show a
+//     record that [Once.Forget] has deleted: who asks there is given the former
+//     result.
 //   - All who use a key should give the same options. Attempts are judged by
 //     each client for itself, and the runs of clients with neither Keep nor
 //     KeepLast are kept for ever, and do not count among the newest.
@@ -88,7 +89,8 @@
 // 8 more where directories are missing, as for a new key. The first of a client
 // also makes a node in guards. A client that waits: 8 requests; when the run
 // ends, or the next one begins, all who wait hear of it and read the record;
-// when a run's client crashes, the next in line. With Keep or KeepLast, up to
-// 10 reads in 2 round trips more for each run, and 7 requests for each record
-// that it deletes.
+// when a run's client crashes, the next in line. With Keep or KeepLast, an
+// empty write in a round trip more for each call, which lets it see the latest
+// records, up to 10 reads in 2 round trips more for each run, and 7 requests
+// for each record that it deletes.
 package once

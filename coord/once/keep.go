@@ -15,6 +15,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
+// prunes reports whether runs delete records.
+func (o *Once) prunes() bool { return o.keep > 0 || o.last > 0 }
+
 // atOnce bounds how many entries of the log a run looks at before it begins.
 const atOnce = 16
 
@@ -57,7 +60,7 @@ func (j *journal) entry() string { return fmt.Sprintf("%s/%010d", j.dir, j.oldes
 // all. It returns how many records it has deleted, and whether another pruned
 // at the same time, which ends it.
 func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err error) {
-	if o.keep == 0 && o.last == 0 {
+	if !o.prunes() {
 		return 0, false, nil
 	}
 	all, failures := make([]*journal, logs+1), make([]error, logs+1)
@@ -181,7 +184,7 @@ func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (done
 	if !busy {
 		defer h.Abandon()
 	}
-	r, stat, err := o.read(ctx, p)
+	r, stat, err := o.read(ctx, o.client, p)
 	ops := []coord.Op{coord.SetOp(j.dir, strconv.AppendInt(nil, j.oldest+1, 10), -1), coord.DeleteOp(j.entry(), -1)}
 	switch {
 	case err != nil:

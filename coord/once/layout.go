@@ -143,8 +143,8 @@ func newID() string {
 }
 
 // read reads the record of a job; the Stat is zero if there is none.
-func (o *Once) read(ctx context.Context, p place) (record, coord.Stat, error) {
-	data, stat, err := o.client.Get(ctx, p.record())
+func (o *Once) read(ctx context.Context, c *coord.Client, p place) (record, coord.Stat, error) {
+	data, stat, err := c.Get(ctx, p.record())
 	if errors.Is(err, coord.ErrNoNode) {
 		return record{}, coord.Stat{}, nil
 	}
@@ -192,12 +192,12 @@ func (o *Once) List(ctx context.Context) iter.Seq2[Result, error] {
 // look returns what is known of one job.
 func (o *Once) look(ctx context.Context, p place) (Result, error) {
 	key, bad := url.PathUnescape(p.name)
-	r, _, err := o.read(ctx, p)
+	r, _, err := o.read(ctx, o.client, p)
 	if err == nil && r.State == Running {
 		var names []string
 		if names, err = o.children(ctx, p.dir); err == nil && len(p.spec().Line.Order(names, o.client.Dialect())) == 0 {
 			run := r.ID
-			if r, _, err = o.read(ctx, p); r.ID == run && r.State == Running { // it has not ended since
+			if r, _, err = o.read(ctx, o.client, p); r.ID == run && r.State == Running { // it has not ended since
 				r.State = Unfinished
 			}
 		}

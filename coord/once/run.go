@@ -32,6 +32,7 @@ type job struct {
 	place
 	key string
 	try bool
+	now *coord.Client // for its reads
 }
 
 func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result, error) {
@@ -66,7 +67,10 @@ func (o *Once) begin(ctx context.Context, op, key string, try bool) (*Run, Resul
 	if err != nil {
 		return nil, Result{Key: key}, o.client.Failure(op, o.path, err)
 	}
-	j := &job{o, at, key, try}
+	j := &job{o, at, key, try, o.client}
+	if o.prunes() {
+		j.now = o.client.Fresh() // a server that lags shows records that were deleted
+	}
 	r, found, err := j.begin(ctx)
 	return r, found.result(key), o.client.Failure(op, o.path, err)
 }
@@ -79,7 +83,7 @@ var errOver = errors.New("the job has ended")
 // says how the job ended, as does the error if it did not end well.
 func (j *job) begin(ctx context.Context) (*Run, record, error) {
 	for {
-		found, _, err := j.read(ctx, j.place)
+		found, _, err := j.read(ctx, j.now, j.place)
 		if err != nil {
 			return nil, found, err
 		}
@@ -151,7 +155,7 @@ func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 // stay for ever.
 func (j *job) isOver(ctx context.Context, v *coord.View) (bool, error) {
 	for {
-		found, stat, err := j.read(ctx, j.place)
+		found, stat, err := j.read(ctx, j.now, j.place)
 		if over, _ := j.verdict(found); over || err != nil {
 			return over, err
 		}
@@ -165,14 +169,14 @@ func (j *job) isOver(ctx context.Context, v *coord.View) (bool, error) {
 // begin puts the beginning of an attempt on record, unless the record says that
 // the job has ended. ctx is the hold's.
 func (r *Run) begin(ctx context.Context) (found record, err error) {
-	if r.job.keep > 0 || r.job.last > 0 {
+	if r.job.prunes() {
 		_, _, _ = r.job.prune(ctx, 1) // the next run tries again; Prune says why not
 	}
 	id := newID()
 	err = r.job.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			var stat coord.Stat
-			if found, stat, err = r.job.read(ctx, r.job.place); err != nil {
+			if found, stat, err = r.job.read(ctx, r.job.now, r.job.place); err != nil {
 				return err
 			}
 			if found.ID != id { // or it was written, and the reply was lost
@@ -256,7 +260,7 @@ func (r *Run) pause(ctx context.Context, found record, stat coord.Stat) error {
 // ever.
 func (r *Run) write(ctx context.Context, op coord.Op) error {
 	ops := []coord.Op{op}
-	if r.job.keep > 0 || r.job.last > 0 {
+	if r.job.prunes() {
 		ops = append(ops, r.job.logged(r.own.ID, r.job.place))
 	}
 	for {

@@ -14,7 +14,7 @@ var window = []mutant{
 		"Conn.heard", `r.Op != OpMulti && r.sent`, `r.sent`),
 	off("window: the probe is a write, not a sync", in(coord, "TestAHoldAtASupersededLeader"),
 		"Session.Flush", `_, err := s.Txn(ctx, changesNothing)`,
-		`_, err := roundTrip(ctx, s, wire.Request{Op: 9}, func(b []byte) []byte { return append(b, 0, 0, 0, 1, '/') }, nothing)`).and(
+		`_, err := roundTrip[any](ctx, s, wire.Request{Op: 9}, func(b []byte) []byte { return append(b, 0, 0, 0, 1, '/') }, nil)`).and(
 		"OpCode.isWrite", `case OpCreate, OpDelete,`, `case 9, OpCreate, OpDelete,`).and(
 		"Session.probe", `wire.Request{Op: wire.OpMulti, Urgent: true}, wire.Transaction(changesNothing)`,
 		`wire.Request{Op: 9, Urgent: true}, func(b []byte) []byte { return append(b, 0, 0, 0, 1, '/') }`),
