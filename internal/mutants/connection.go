@@ -29,7 +29,7 @@ var connection = []mutant{
 	off("a session is not continued on a server that lags behind what it knows of", in(coord, "TestASessionTellsTheNextServer"),
 		"Session.dial", `Seen: s.seen,`, ""),
 	off("what was asked on a connection that is lost is answered", in(network, "TestWhatIsAskedTogether"),
-		"Conn.lose", `r.Tell(0, cause)`, `_ = cause`),
+		"Conn.lose", `r.Caller.Tell(0, cause)`, `_ = cause`),
 	off("what is queued on a connection that is lost is answered", in(network, "TestARequestThatWasNotSentYet"),
 		"Conn.lose", `append(c.pending, c.asked...)`, `c.pending`),
 	off("a packet that a server closed on is known also when it was being written", in(network, "TestAPacketThatAServerClosedOnIsKnown"),
