@@ -2,8 +2,8 @@
 // slot, by whichever comes first.
 //
 //	crontab := cron.New(cron.WithChain(cron.Recover(logger)))
-//	daily := zkcron.Once(ctx, ledger, "report", time.Minute, logger)
-//	_, err := crontab.AddJob("30 4 * * *", cron.NewChain(daily).Then(job))
+//	daily, err := zkcron.Once(ctx, ledger, "report", time.Minute, logger)
+//	_, err = crontab.AddJob("30 4 * * *", cron.NewChain(daily).Then(job))
 //
 // # What a JobWrapper cannot give
 //

@@ -23,6 +23,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -63,7 +64,10 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) (err error) {
 // Unlock releases the lock. If it was lost meanwhile, the error matches
 // [coord.ErrLost]: another replica may have migrated at the same time.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
-	defer func() { <-l.turn }()
+	if l.held == nil {
+		return l.mutex.Client().Failure("unlock", l.mutex.Path(), fmt.Errorf("%w: it is not locked", coord.ErrInvalid))
+	}
+	defer func() { l.held = nil; <-l.turn }()
 	err := l.held.Release(ctx)
 	if lost := l.held.Err(); errors.Is(lost, coord.ErrLost) {
 		err = recipe.Joined(lost, err)

@@ -160,3 +160,12 @@ func TestALockThatWasLostIsUnlockedBeforeTheNextOneIsTaken(t *testing.T) {
 	require.NoError(t, locker.Lock(coordtest.Limited(t), nil))
 	require.NoError(t, locker.Unlock(t.Context(), nil))
 }
+
+func TestAnUnlockWithoutALockIsRefused(t *testing.T) {
+	locker, err := zkgoose.New(coordtest.Open(t, coordtest.Embedded(t).ConnectString()), "/locks/m")
+	require.NoError(t, err)
+	require.ErrorIs(t, locker.Unlock(t.Context(), nil), coord.ErrInvalid)
+	require.NoError(t, locker.Lock(coordtest.Limited(t), nil))
+	require.NoError(t, locker.Unlock(t.Context(), nil))
+	require.ErrorIs(t, locker.Unlock(t.Context(), nil), coord.ErrInvalid)
+}

@@ -33,7 +33,8 @@ type Cron struct {
 	schedule Schedule
 	ledger   *once.Once
 	jobs     []once.Option
-	attempts int // 0: as many as it takes
+	keeps    bool // what was asked for
+	attempts int  // 0: as many as it takes
 	backoff  time.Duration
 	catchUp  int
 	late     time.Duration // 0: however late
@@ -75,6 +76,7 @@ func KeepLast(n int) Option { return ofLedger(once.KeepLast(n)) }
 
 func ofLedger(opt once.Option) Option {
 	return func(c *Cron) error {
+		c.keeps = true
 		c.jobs = append(c.jobs, opt)
 		return nil
 	}
@@ -180,12 +182,16 @@ func New(client *coord.Client, path string, schedule Schedule, opts ...Option) (
 // valid is the last option.
 func valid(c *Cron) error {
 	switch {
-	case c.schedule == nil:
-		return fmt.Errorf("%w: the schedule is nil", coord.ErrInvalid)
+	case incomplete(c.schedule):
+		return fmt.Errorf("%w: the schedule or its location is nil", coord.ErrInvalid)
 	case c.skip && c.beside > 1:
 		return fmt.Errorf("%w: %d slots at a time, and none while one is under way: choose one", coord.ErrInvalid, c.beside)
-	case len(c.jobs) == 0 || len(c.jobs) == 1 && c.attempts > 0:
+	}
+	if !c.keeps {
 		c.jobs = append(c.jobs, once.KeepLast(kept))
+	}
+	if c.attempts == 0 {
+		c.jobs = append(c.jobs, once.FailOnce())
 	}
 	return nil
 }

@@ -357,7 +357,9 @@ func TestBadInputIsRefused(t *testing.T) {
 		require.ErrorIs(t, coordtest.Err(cron.New(c, path, good)), coord.ErrInvalid, "%q", path)
 	}
 	require.ErrorIs(t, coordtest.Err(cron.New(nil, "/cron", good)), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", nil)), coord.ErrInvalid)
+	for _, bad := range []cron.Schedule{nil, cron.In(nil, good), cron.WallClock(nil, good), cron.In(time.UTC, cron.WallClock(time.UTC, nil))} {
+		require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", bad)), coord.ErrInvalid)
+	}
 	for i, opts := range [][]cron.Option{
 		{nil},
 		{cron.Attempts(0, 0)},
@@ -386,6 +388,32 @@ func TestBadInputIsRefused(t *testing.T) {
 
 func behind(by time.Duration) cron.Option {
 	return cron.Clock(func() time.Time { return time.Now().Add(-by) })
+}
+
+// A client has chosen a slot, and comes to it when it has failed.
+func TestAFailureStaysOnRecordThoughAnotherClientComesLate(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(1)
+		called, late := 0, b.Open()
+		slow := b.Server.Inject(creates("/cron/keys", late), zkembed.Delay(T/3))
+		f := func(context.Context, *cron.Slot) ([]byte, error) { called++; return nil, errNoLuck }
+		ended := coordtest.Go(func() error { return scheduled(b, late, s).Run(b.Context(), f) })
+		<-slow.Struck()
+		other := scheduled(b, b.Open(), s)
+		require.ErrorIs(b, other.Run(b.Context(), f), cron.ErrOver)
+		require.ErrorIs(b, <-ended, cron.ErrOver)
+		require.Equal(b, 1, called)
+		require.Equal(b, map[string]once.State{cron.Key(first): once.Failed}, states(b, other))
+	})
+}
+
+func TestWhoeverSaysHowOftenOnlyKeepsTheDefaultOfTheRecords(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, _ := in(130)
+		c := scheduled(b, b.Open(), s, cron.Attempts(3, 0), cron.Attempts(1, 0))
+		require.ErrorIs(b, c.Run(b.Context(), (&diary{}).lasting(0)), cron.ErrOver)
+		require.Len(b, states(b, c), 100)
+	})
 }
 
 // creates matches the creation of the client's first node below a path.

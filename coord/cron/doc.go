@@ -31,9 +31,10 @@
 //
 // # Guarantees
 //
-//   - Slots begin in the order of the schedule, and each is begun, or counted as
-//     left out ([State]), exactly once, however much clocks differ: the next one
-//     follows from the mark, not from a clock. A clock says only when it is due.
+//   - Slots are chosen in the order of the schedule, in which they also begin
+//     without [Beside]. Each is begun or left out, exactly once, however much
+//     clocks differ: the next one follows from the mark, not from a clock. A
+//     clock says only when it is due.
 //   - A slot that is over is not begun again, by a client whose clock is behind
 //     or that was cut off, also when its record was deleted.
 //   - A slot is run by one client at a time, and no more slots at a time than
@@ -53,6 +54,8 @@
 //   - All clients should use the same schedule and the same options. What is due
 //     and what is left out is decided by whoever is first.
 //   - The first client of all begins with the slot after its arrival.
+//   - [State] counts the slots that were left out, but for the older ones where
+//     more than 10,000 were missed at once.
 //
 // # When the session or connection fails
 //

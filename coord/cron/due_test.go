@@ -64,12 +64,7 @@ func TestManyMissedSlotsAreNotGoneThroughOneByOne(t *testing.T) {
 			return every(time.Second).Next(t)
 		})
 		c := b.Open()
-		ctx, stop := context.WithCancel(b.Context())
-		stop()
-		require.ErrorIs(b, scheduled(b, c, s).Run(ctx, (&diary{}).lasting(0)), context.Canceled)
-		require.NoError(b, coordtest.Err(scheduled(b, c, s).State(b.Context())))
 		require.NoError(b, c.Create(b.Context(), "/cron/mark", []byte(`{"through":"1999-12-01T00:00:00Z"}`)))
-		called = 0
 		slot, err := scheduled(b, c, s).Begin(b.Context())
 		require.NoError(b, err)
 		require.WithinDuration(b, time.Now(), slot.At, 2*time.Second)
@@ -174,4 +169,30 @@ func TestAClockThatIsSetIsNoticedWithinAMinute(t *testing.T) {
 		require.Equal(b, "2000-01-02T00:00:00Z", cron.Key(<-slot))
 		require.LessOrEqual(b, time.Since(set), 61*time.Second)
 	})
+}
+
+// At most once: the client of a slot dies in the middle.
+func TestSlotsThatAreDueUntilADeadClientsSlotIsOverAreSkipped(t *testing.T) {
+	for name, opts := range map[string][]cron.Option{"at least once": nil, "at most once": {cron.Attempts(1, 0)}} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				opts := append(opts, cron.Skip())
+				s := until{every(10 * time.Second), time.Now().Add(100 * time.Second)}
+				dying := b.Open()
+				first, err := scheduled(b, dying, s, opts...).Begin(b.Context())
+				require.NoError(b, err)
+				ended := coordtest.Go(func() error {
+					return scheduled(b, b.Open(), s, opts...).Run(b.Context(), func(ctx context.Context, s *cron.Slot) ([]byte, error) {
+						if !s.At.Equal(first.At) && time.Since(s.At) > 2*time.Second {
+							b.Errorf("%s was due while another was under way", s.Key)
+						}
+						return nil, nil
+					})
+				})
+				time.Sleep(36 * time.Second)
+				require.NoError(b, b.Server.ExpireSession(dying.SessionID()))
+				require.ErrorIs(b, <-ended, cron.ErrOver)
+			})
+		})
+	}
 }

@@ -91,24 +91,35 @@ func (c *Cron) choose(ctx context.Context) (slot time.Time, err error) {
 
 // settle notes that a slot is over, as the ledger says.
 func (c *Cron) settle(ctx context.Context, slot time.Time) error {
-	return c.change(ctx, c.client.Txn, func(m *mark) error {
-		m.leave(slot)
+	now := c.clock()
+	return c.change(ctx, c.client.Txn, func(m *mark) error { return c.over(m, slot, now) })
+}
+
+// over removes a slot, and with [Skip] leaves out those that are due by now.
+func (c *Cron) over(m *mark, slot, now time.Time) error {
+	before := len(m.Open)
+	m.leave(slot)
+	if !c.skip || len(m.Open) == before {
 		return nil
-	})
+	}
+	d, err := c.due(m.Through, now)
+	if err == nil && !d.newest.IsZero() {
+		m.Through, m.LeftOut = d.newest, m.LeftOut+d.all
+	}
+	return err
 }
 
 // enter notes that the function is about to be called, or returns false if the
 // mark does not name the slot: it is over, which the ledger may have forgotten.
 func (s *Slot) enter(ctx context.Context) (is bool, err error) {
-	c := s.cron
+	c, now := s.cron, s.cron.clock()
 	err = c.change(ctx, s.Txn, func(m *mark) error {
 		i := slices.IndexFunc(m.Open, func(o open) bool { return o.Slot.Equal(s.At) })
 		if is = i >= 0; !is || m.Open[i].Token == s.Token() {
 			return nil
 		}
 		if is = c.attempts == 0 || m.Open[i].Begun < c.attempts; !is {
-			m.leave(s.At) // it has begun so often, and its record was deleted
-			return nil
+			return c.over(m, s.At, now) // it has begun so often, and its record was deleted
 		}
 		m.Open[i].Begun, m.Open[i].Token = m.Open[i].Begun+1, s.Token()
 		return nil
@@ -120,15 +131,5 @@ func (s *Slot) enter(ctx context.Context) (is bool, err error) {
 // mark names has not ended, even if it has no record.
 func (s *Slot) leave(ctx context.Context) error {
 	c, now := s.cron, s.cron.clock()
-	return c.change(ctx, s.Txn, func(m *mark) error {
-		m.leave(s.At)
-		if !c.skip {
-			return nil
-		}
-		d, err := c.due(m.Through, now)
-		if err == nil && !d.newest.IsZero() {
-			m.Through, m.LeftOut = d.newest, m.LeftOut+d.all
-		}
-		return err
-	})
+	return c.change(ctx, s.Txn, func(m *mark) error { return c.over(m, s.At, now) })
 }

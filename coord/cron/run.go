@@ -79,7 +79,7 @@ func (s *Slot) End(ctx context.Context, data []byte, failure error) (once.Result
 type State struct {
 	Through time.Time   // the newest slot that was begun or left out, or when the first client came
 	Open    []time.Time // begun, and not known to have ended
-	LeftOut int         // how many were left out so far
+	LeftOut int         // how many were left out so far, but for the older ones of more than 10,000 at once
 	Next    time.Time   // when the next slot is due, by this client's clock; zero if there is none
 }
 

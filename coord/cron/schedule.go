@@ -83,6 +83,17 @@ func (o onWall) instant(shown time.Time) time.Time {
 	return at
 }
 
+// incomplete reports whether a schedule cannot be asked.
+func incomplete(s Schedule) bool {
+	switch s := s.(type) {
+	case located:
+		return s.loc == nil || incomplete(s.Schedule)
+	case onWall:
+		return s.loc == nil || incomplete(s.Schedule)
+	}
+	return s == nil
+}
+
 // next returns the slot after t; it is zero if there is none.
 func (c *Cron) next(t time.Time) (time.Time, error) {
 	n := c.schedule.Next(t.UTC())

@@ -2,7 +2,6 @@ package fence
 
 import (
 	"context"
-	"fmt"
 	"sync"
 )
 
@@ -46,7 +45,7 @@ func (g *gate) enter(name string, token int64) (*party, error) {
 		p := newParty(token)
 		p.members = 1
 		last.next = p
-		last.cancel(fmt.Errorf("fence %s: token %d after %d: %w", name, last.token, token, ErrStale))
+		last.cancel(accepts(name, token, last.token))
 		last = p
 		g.newest[name] = p
 	}

@@ -20,6 +20,8 @@
 //
 //   - By default at least once: a run that failed, or whose client crashed, is
 //     followed by another one, which knows the number of its attempt.
+//   - [FailOnce] gives up after a failure, and only a crash is followed by
+//     another run.
 //   - [Attempts] gives up after n of them, with a record of the failure.
 //   - Attempts(1, 0) is at most once: after a crash the job is begun and not
 //     ended, and all who ask are told so ([ErrUnfinished]).

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// ErrFailed: the function failed as often as [Attempts] allows, and does
-	// not run again. The message has the last failure.
+	// ErrFailed: the function failed as often as [Attempts] or [FailOnce]
+	// allows, and does not run again. The message has the last failure.
 	ErrFailed = errors.New("all attempts have failed")
 	// ErrUnfinished: the last attempt that [Attempts] allows began, and its end
 	// is not on record: its process crashed, or lost its hold. Nobody but the
@@ -30,6 +30,7 @@ type Once struct {
 	backoff  time.Duration
 	keep     time.Duration // 0: for ever
 	last     int           // 0: all
+	failOnce bool
 }
 
 // Option sets something about a [Once].
@@ -49,6 +50,15 @@ func Attempts(n int, backoff time.Duration) Option {
 			return fmt.Errorf("%w: %d attempts, %v apart: there must be at least one, 0 to 24 h apart", coord.ErrInvalid, n, backoff)
 		}
 		o.attempts, o.backoff = n, backoff
+		return nil
+	}
+}
+
+// FailOnce has a job be over, for all who ask ([ErrFailed]), when its function
+// has failed. One whose process crashed is run again.
+func FailOnce() Option {
+	return func(o *Once) error {
+		o.failOnce = true
 		return nil
 	}
 }

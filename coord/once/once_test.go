@@ -495,3 +495,16 @@ func TestBadInputIsRefused(t *testing.T) {
 	})
 	require.ErrorIs(t, err, coord.ErrInvalid, "a job inside of itself")
 }
+
+func TestAJobThatHasFailedIsOverIfItMayFailOnce(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger(once.Attempts(5, 0), once.FailOnce())
+		crashed, _, err := o.Begin(coordtest.Limited(s), "report")
+		require.NoError(s, err)
+		require.NoError(s, crashed.Release(coordtest.Limited(s)))
+		require.Equal(s, errNoLuck, coordtest.Err(o.Do(coordtest.Limited(s), "report", fails)))
+		res, err := o.Do(coordtest.Limited(s), "report", never(s))
+		require.ErrorIs(s, err, once.ErrFailed)
+		require.Equal(s, 2, res.Attempt)
+	})
+}

@@ -45,7 +45,7 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 			return res, err
 		}
 		res, failure, err := r.perform(ctx, f)
-		if err != nil || failure == nil || try || r.Attempt >= o.attempts || ctx.Err() != nil {
+		if err != nil || failure == nil || try || o.failOnce || r.Attempt >= o.attempts || ctx.Err() != nil {
 			return res, recipe.Joined(failure, err)
 		}
 	}
@@ -121,7 +121,7 @@ func (j *job) verdict(r record) (over bool, err error) {
 	switch {
 	case r.State == Done:
 		return true, nil
-	case r.State == Failed && j.attempts > 0 && r.Attempt >= j.attempts:
+	case r.State == Failed && (j.failOnce || j.attempts > 0 && r.Attempt >= j.attempts):
 		return true, fmt.Errorf("%w: %q, attempt %d: %s", ErrFailed, j.key, r.Attempt, r.Err)
 	}
 	return false, nil

@@ -176,7 +176,13 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 // whose last consumer died is moved by the one that finds it next, and By is
 // that one: the claim, which named the dead consumer, went with its session.
 func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
-	records, letters, err := q.readDead(ctx, q.client.Get)
+	dead := q.dead()
+	// The letters first: one that comes meanwhile has its record by then.
+	letters, err := q.readAll(ctx, dead.at.Entries, isEntry, q.client.Get)
+	var records []entry
+	if err == nil {
+		records, err = q.readAll(ctx, dead.at.Records, anyName, q.client.Get)
+	}
 	if err != nil {
 		return nil, q.explain("list the dead letters", err)
 	}
@@ -207,15 +213,7 @@ func (l layout) stat(ctx context.Context, path string) ([]byte, coord.Stat, erro
 	return nil, stat, err
 }
 
-// readDead reads the dead letters and their records. The records are listed
-// first: one whose letter is not there then has outlived it.
-func (q *Queue) readDead(ctx context.Context, read reader) (records, letters []entry, err error) {
-	dead := q.dead()
-	if records, err = q.readAll(ctx, dead.at.Records, func(string) bool { return true }, read); err == nil {
-		letters, err = q.readAll(ctx, dead.at.Entries, isEntry, read)
-	}
-	return records, letters, err
-}
+func anyName(string) bool { return true }
 
 // readAll reads the nodes in a directory, which may be missing, in order.
 func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool, read reader) ([]entry, error) {
@@ -253,22 +251,28 @@ func (l layout) readEach(ctx context.Context, dir string, names []string, read r
 // sweep deletes the records of letters that are gone, when there are more
 // records than letters. Failed deletions are left to the next sweep.
 func (q *Queue) sweep(ctx context.Context) {
+	dead := q.dead()
 	var records, letters coord.Stat
 	err := together(
-		func() (err error) { records, _, err = q.client.Exists(ctx, q.dead().at.Records); return err },
-		func() (err error) { letters, _, err = q.client.Exists(ctx, q.dead().at.Entries); return err },
+		func() (err error) { records, _, err = q.client.Exists(ctx, dead.at.Records); return err },
+		func() (err error) { letters, _, err = q.client.Exists(ctx, dead.at.Entries); return err },
 	)
 	if err != nil || records.Children <= letters.Children {
 		return
 	}
-	all, left, err := q.readDead(ctx, q.stat)
+	// The records first: one whose letter is not there then has outlived it.
+	all, err := q.readAll(ctx, dead.at.Records, anyName, q.stat)
+	if err != nil {
+		return
+	}
+	left, err := q.readAll(ctx, dead.at.Entries, isEntry, q.stat)
 	if err != nil {
 		return
 	}
 	var deletes []func() error
 	for _, r := range all {
 		if !slices.ContainsFunc(left, func(e entry) bool { return e.stat.Czxid == r.stat.Czxid }) {
-			deletes = append(deletes, func() error { return q.client.Delete(ctx, q.dead().at.Records+"/"+r.name, -1) })
+			deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.at.Records+"/"+r.name, -1) })
 		}
 	}
 	_ = together(deletes...)

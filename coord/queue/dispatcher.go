@@ -77,6 +77,9 @@ var errMissed = errors.New("another consumer has the item")
 // errNotTried: the item is still to be had.
 var errNotTried = errors.New("not tried")
 
+// errAllDenied: this client may read or write none of the items.
+var errAllDenied = fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
+
 // errDenied: this client may not read or write the item.
 var errDenied = errors.New("no permission for the item")
 
@@ -181,7 +184,7 @@ func (d *dispatcher) empty() error {
 	defer d.mu.Unlock()
 	for _, err := range d.out {
 		if err == errDenied {
-			return fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
+			return errAllDenied
 		}
 	}
 	return ErrEmpty

@@ -58,7 +58,7 @@ func (l layout) claim(name string) string { return l.at.Taken + "/" + name }
 // ensure makes the queue's directories, and others, which are persistent, as
 // Kazoo makes them: an empty queue stays.
 func (l layout) ensure(ctx context.Context, others ...string) error {
-	for _, dir := range append(others, l.at.Entries, l.at.Taken) {
+	for _, dir := range append(others, l.at.Taken, l.at.Entries) {
 		err := l.client.Retry(ctx, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 			return err

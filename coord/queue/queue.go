@@ -118,8 +118,9 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 }
 
 // Peek returns the item that would be received next, without receiving it, or
-// [ErrEmpty]. Three requests, in two round trips; one more for each item that
-// was removed since the listing.
+// [ErrEmpty], which also matches [coord.ErrNoAuth] if there are items that this
+// client may not read. Three requests, in two round trips; one more for each
+// item that was removed since the listing, or may not be read.
 func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 	for {
 		names, err := q.free(ctx)
@@ -129,15 +130,21 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 		if err != nil {
 			return nil, q.explain("peek", err)
 		}
+		denied := 0
 		for _, name := range names {
 			e, err := q.get(ctx, name)
-			if err == nil {
+			switch {
+			case err == nil:
 				item := e.peeked()
 				return &item, nil
-			}
-			if !errors.Is(err, coord.ErrNoNode) {
+			case errors.Is(err, coord.ErrNoAuth):
+				denied++
+			case !errors.Is(err, coord.ErrNoNode):
 				return nil, q.explain("peek", err)
 			}
+		}
+		if denied == len(names) {
+			return nil, q.explain("peek", errAllDenied)
 		}
 	}
 }

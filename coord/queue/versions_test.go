@@ -407,3 +407,61 @@ func TestALookShowsTheItemsAndWhoHasThem(t *testing.T) {
 		require.Equal(b, queue.ConsumerKind, consumers[0].Kind)
 	})
 }
+
+// An item dies while the dead letters are listed.
+func TestADeadLetterThatComesMeanwhileHasItsStory(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.Open())
+		put(b, q, "a", "b")
+		require.NoError(b, receive(b, q).Bury(b.Context(), "because"))
+		looker := b.Open()
+		slow := b.Server.Inject(zkembed.Match{Session: looker.SessionID(), Func: func(r zkembed.Request) bool {
+			return slices.Equal(r.Paths, []string{"/q/dead/entries"})
+		}, Times: 1}, zkembed.Delay(T/10))
+		listed := coordtest.Begin(b.Context(), b.queue(looker).DeadLetters)
+		<-slow.Struck()
+		require.NoError(b, receive(b, q).Bury(b.Context(), "because"))
+		for _, l := range coordtest.Had(b, listed) {
+			require.Equal(b, "because", l.Reason)
+		}
+	})
+}
+
+// The process that makes the directories dies between the two.
+func TestAQueueWhoseFirstProducerDiedHalfWayIsOne(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		dying := b.Open()
+		made := 0
+		b.Server.Inject(zkembed.Match{Session: dying.SessionID(), Func: func(r zkembed.Request) bool {
+			if slices.Equal(r.Paths, []string{"/q/entries"}) || slices.Equal(r.Paths, []string{"/q/taken"}) {
+				made++
+			}
+			return made > 1
+		}}, zkembed.Hang())
+		require.Error(b, b.queue(dying).Put(b.Within(T/10), []byte("never")))
+		require.NoError(b, b.Server.ExpireSession(dying.SessionID()))
+		q := b.queue(b.Open())
+		put(b, q, "x")
+		_, _, listed := q.Items(b.Context())
+		require.NoError(b, listed)
+		first, err := q.Peek(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, q.Drop(b.Context(), first.Name))
+	})
+}
+
+func TestPeekPassesOverWhatMayNotBeRead(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.Open())
+		put(b, q, "mine")
+		owner := b.Open(coord.WithAuth("digest", "u:p"), coord.WithACL("auth::cdrwa"))
+		require.NoError(b, coordtest.Err(owner.Txn(b.Context(), coord.AppendOp("/q/entries/entry-000-", nil))))
+		first, err := q.Peek(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, "mine", string(first.Data))
+		require.NoError(b, q.Drop(b.Context(), first.Name))
+		err = coordtest.Err(q.Peek(b.Context()))
+		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.ErrorIs(b, err, coord.ErrNoAuth)
+	})
+}

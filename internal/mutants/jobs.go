@@ -4,6 +4,8 @@ package main
 var jobs = []mutant{
 	off("job: one that was done is not begun again", in(ledger, "TestAJobThatWasDone"),
 		"job.verdict", `case r.State == Done:`, `case false:`),
+	off("job: one that may fail once is not begun again", in(ledger, "TestAJobThatHasFailedIsOver"),
+		"job.verdict", `j.failOnce || `, ""),
 	off("job: the holder of the lock looks at the record", in(ledger, "TestWhoIsGrantedTheLock"),
 		"Run.begin", `if over, err := r.job.verdict(found); over {`, `if over, err := r.job.verdict(found); over && false {`),
 	off("job: only the holder of the lock puts an end on record", in(ledger, "TestTheEndOfAJobThatAnotherHas"),
