@@ -23,7 +23,7 @@ import (
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
 	h, outer, err := spec.inside(ctx, c, rule)
 	if h == nil && err == nil {
-		h, err = c.acquireInLine(ctx, spec, rule, outer != nil)
+		h, err = c.Fresh().acquireInLine(ctx, spec, rule, outer != nil)
 	}
 	if outer != nil && errors.Is(err, ErrBusy) {
 		err = wire.Invalid("the context carries a hold of the same line, %s, for which this claim would wait for ever; "+

@@ -25,6 +25,7 @@ type claim struct {
 	sess   *session.Session
 	spec   *Spec
 	named  *NameSpec // of a name and of a part, or nil
+	proof  []Op      // of the name
 	part   *Hold     // of which the node is a part, or nil
 	node   znode.Node
 	joined time.Time

@@ -443,3 +443,16 @@ func TestAMissingChrootIsWarnedOf(t *testing.T) {
 		time.Sleep(T) // for the client that could not be had
 	})
 }
+
+func TestASequentialNodeBelowTheRootOfAChrootIsInIt(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/app", coord.WithSessionTimeout(T), coord.WithDialer(b.Server.DialContext))
+		require.NoError(b, err)
+		defer c.Close(context.Background())
+		require.NoError(b, c.EnsureDir(b.Context(), "/"))
+		results, err := c.Txn(b.Context(), coord.AppendOp("/", nil))
+		require.NoError(b, err)
+		require.Equal(b, "/0000000000", results[0].Path)
+		require.True(b, b.exists("/app/0000000000"))
+	})
+}

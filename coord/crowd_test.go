@@ -476,3 +476,29 @@ func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 		<-two
 	})
 }
+
+func TestAClaimThatIsFoundNearTheFrontWatchesItsNodeSoon(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, h := b.Open(), b.acquire(b.Open())
+		waiting, leave := context.WithCancel(b.Context())
+		for range 18 {
+			go func() {
+				if h, err := c.Acquire(waiting, mutex, coord.First); err == nil {
+					_ = h.Release(b.Context())
+				}
+			}()
+			synctest.Wait()
+		}
+		defer leave()
+		time.Sleep(time.Second)
+		last := b.later(acquirer(c, mutex, coord.First))
+		synctest.Wait()
+		b.stand(c, mutex) // which lists
+		require.NoError(b, h.Release(b.Context()))
+		got := b.granted(last)
+		begun := time.Now()
+		require.NoError(b, b.Open().Delete(b.Context(), got.Node(), -1))
+		<-got.Done()
+		require.LessOrEqual(b, time.Since(begun), 21*time.Millisecond)
+	})
+}

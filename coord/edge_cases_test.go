@@ -309,3 +309,39 @@ func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
 		time.Sleep(T) // the client closes in the background
 	})
 }
+
+func TestAForeignContenderAtTheRootIsNamed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, heard := b.hearing(event.Foreign)
+		const foreign = "/0123456789abcdef0123456789abcdef__lock__0000001000"
+		require.NoError(b, c.Create(b.Context(), foreign, nil))
+		b.acquire(c, coord.Spec{Line: coord.Line{Dir: "/", Kinds: []string{"lock"}}, Kind: "lock", Exclusive: true})
+		require.Equal(b, foreign, (<-heard).Path)
+	})
+}
+
+// Acquire inside of a shared hold, which can go wrong only by a writer that
+// waits between the two.
+func TestAWriterThatHasGoneIsNotWaitedForInsideOfASharedHold(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		line := coord.Line{Dir: "/rw", Kinds: []string{"read", "write"}}
+		read := coord.Spec{Line: line, Kind: "read"}
+		behindWriters := func(ahead []coord.Contender) (wait []int, granted bool) {
+			for i, c := range ahead {
+				if c.Kind == "write" {
+					wait = append(wait, i)
+				}
+			}
+			return wait, len(wait) == 0
+		}
+		outer := b.hold(c.Acquire(b.Context(), read, behindWriters))
+		b.Server.AddFollower(time.Second, c.SessionID())
+		time.Sleep(time.Second)
+		writing, leave := context.WithTimeout(b.Context(), 300*time.Millisecond)
+		defer leave()
+		require.Error(b, coordtest.Err(other.Acquire(writing, coord.Spec{Line: line, Kind: "write", Exclusive: true}, coord.First)))
+		time.Sleep(850 * time.Millisecond) // the follower has the writer's node, and not its end
+		b.hold(c.Acquire(outer.Context(b.Context()), read, behindWriters))
+	})
+}

@@ -55,11 +55,7 @@ func (h *Hold) adopt(part *claim) error {
 // the other. Where that is refused, the nodes are deleted one by one.
 func (r *removal) removeWith(parts []*claim) error {
 	cl := r.claim
-	ctx, ops := context.Background(), []Op(nil)
-	if cl.named != nil {
-		ops = slices.Clone(cl.named.Proof)
-	}
-	ops = append(ops, DeleteOp(cl.path(), cl.node.Version()))
+	ctx, ops := context.Background(), append(cl.proof, DeleteOp(cl.path(), cl.node.Version()))
 	for _, part := range parts {
 		ops = append(ops, DeleteOp(part.path(), -1))
 	}

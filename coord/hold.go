@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -124,8 +123,8 @@ func (h *Hold) Revoked() <-chan struct{} {
 // when the hold was released meanwhile; when the connection fails before the
 // reply, [ErrUnconfirmed]. The ACL must permit reading the node. The node of a
 // name is deleted only when transactions under way have ended, for the next
-// owner's node looks like it; during [ExactlyOnce.Release] of such a hold, Txn
-// fails with [ErrInvalid].
+// owner's node looks like it ([NameSpec]); during [ExactlyOnce.Release] of such
+// a hold, Txn fails with [ErrInvalid].
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {
@@ -141,7 +140,8 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 
 func (h *Hold) txn(ctx context.Context, ops []Op) ([]Result, error) {
 	cl := h.claim
-	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.path(), cl.node.Version())}, ops...))
+	own := append([]Op{CheckOp(cl.path(), cl.node.Version())}, cl.proof...)
+	results, err := cl.client.txn(ctx, cl.sess, append(own, ops...))
 	if single, ok := err.(*TxnError); ok && single.Index == 0 && errors.Is(err, ErrBadVersion) {
 		written, unknown := cl.node.Rewritten(ctx)
 		if written {
@@ -150,27 +150,24 @@ func (h *Hold) txn(ctx context.Context, ops []Op) ([]Result, error) {
 		err = cmp.Or(unknown, err)
 	}
 	if err != nil {
-		return nil, h.ownFailure(err)
+		return nil, h.ownFailure(err, len(own))
 	}
-	return results[1:], nil
+	return results[len(own):], nil
 }
 
-// ownFailure turns the failure of the leading check, and the client's closing,
-// into the end of the hold, and counts the operations from the caller's first.
-func (h *Hold) ownFailure(err error) error {
+// ownFailure turns the failure of one of the leading checks, and the client's
+// closing, into the end of the hold, and counts from the caller's operations.
+func (h *Hold) ownFailure(err error, own int) error {
 	single, ok := err.(*TxnError)
 	switch {
 	case !ok && h.claim.sess.Err() != nil && !errors.Is(err, ErrUnconfirmed):
 		return cmp.Or(h.Err(), err) // not carried out, for the session ended meanwhile
 	case !ok:
 		return err
-	case single.Index > 0:
-		single.Index--
-		return single
-	case !errors.Is(single, ErrNoNode) && !errors.Is(single, ErrBadVersion):
-		return fmt.Errorf("check of the own node: %w", single.Err) // which is there, for all we know
+	case single.Index >= own, !errors.Is(single, ErrNoNode) && !errors.Is(single, ErrBadVersion):
+		return callersOwn(err, own) // the own node is there, for all we know
 	}
-	h.claim.lose(ErrNodeDeleted, true)
+	h.claim.lose(ErrNodeDeleted, single.Index == 0)
 	return cmp.Or(h.Err(), ErrReleased)
 }
 

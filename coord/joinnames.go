@@ -24,9 +24,9 @@ func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) 
 // repeats the transaction if necessary. When the ensemble refused it, the error
 // wraps a [*TxnError], whose Index counts two operations for each name, and the
 // operations of its With. All the holds are granted at one moment, or none is:
-// when one has ended by then, the error matches [ErrLost]. When AcquireNames
-// returns an error, nothing is left behind: nodes that could not be deleted yet
-// are deleted in the background.
+// when one has ended by then, the error matches [ErrLost], or [ErrNodeDeleted].
+// When AcquireNames returns an error, nothing is left behind: nodes that could
+// not be deleted yet are deleted in the background.
 func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {
 	if len(specs) == 0 {
 		return nil, nil

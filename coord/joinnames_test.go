@@ -380,3 +380,27 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 		require.NoError(t, h.Release(b.Context()))
 	})
 }
+
+// A name that is broken by hand has a new owner before the former one hears.
+func TestATransactionOfANameThatAnotherHasIsRefusedByItsProof(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		h := b.named(c)
+		b.breakUnawares(h)
+		next := b.hold(other.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
+		_, err := h.Txn(b.Context(), coord.CheckOp("/", -1))
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.NoError(b, next.Err())
+	})
+}
+
+func TestANameWhoseProofIsGoneIsReleasedAfterATransaction(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.named(c)
+		require.NoError(b, b.Open().Delete(b.Context(), "/proof", -1))
+		require.ErrorIs(b, coordtest.Err(h.Txn(b.Context(), coord.CheckOp("/", -1))), coord.ErrLost)
+		require.NoError(b, h.Release(b.Context()))
+		require.False(b, b.exists("/names/one"))
+	})
+}

@@ -52,7 +52,8 @@ func (n *nest) unuse() (over []func()) {
 // Nest fails when the hold has ended, also when its trust window is over and
 // nothing has noticed yet, and with [ErrInvalid] while [ExactlyOnce.Release] is
 // under way. It begins no nest, and fails with [ErrUnconfirmed], once the
-// outcome of a [Hold.Txn] was unknown: that may be carried out later.
+// outcome of a [Hold.Txn] was unknown, or the reply of a [Hold.Attach] was
+// lost: that may be carried out later.
 func (h *Hold) Nest(ended func()) (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("nest", h.Node(), err)

@@ -77,7 +77,8 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 // before that, the error matches [ErrUnconfirmed], and the nodes, if they are
 // still there, are deleted in the background. It fails with [ErrInvalid] while
 // other handles of a hold ([Spec.Reentrant]) are not released. The release of a
-// name waits for transactions of its hold that are under way.
+// name waits for transactions of its hold that are under way. When ctx ends
+// before anything was sent, the error is ctx's, and the holds go on.
 func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
 	if len(holds) == 0 {
 		return opError("release", o.dir, wire.Invalid("no hold to release"))
@@ -125,7 +126,7 @@ func (o *ExactlyOnce) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (g
 		case err == nil:
 			return nil, nil
 		case !errors.As(err, &refused):
-			return nil, holds[0].ownFailure(err)
+			return nil, holds[0].ownFailure(err, 1)
 		case refused.Index >= len(holds), !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrBadVersion):
 			return nil, callersOwn(err, len(holds))
 		}
@@ -133,7 +134,7 @@ func (o *ExactlyOnce) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (g
 		if errors.Is(err, ErrBadVersion) {
 			written, err := h.claim.node.Rewritten(ctx)
 			if err != nil {
-				return nil, h.ownFailure(err)
+				return nil, h.ownFailure(err, 1)
 			}
 			if written {
 				continue

@@ -403,3 +403,38 @@ func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 		require.NoError(b, g.Release(b.Context()))
 	})
 }
+
+// A node is deleted and made anew while a look reads it, and the server has a
+// watch on the former one.
+func TestALookNeverGoesBackToANodeThatWasMissing(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		slowly := func(op zkembed.Op, skip int) <-chan struct{} {
+			match := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/n", Skip: skip, Times: 1}
+			return b.Server.Inject(match, zkembed.Delay(time.Second)).Struck()
+		}
+		exists, get := slowly(zkembed.OpExists, 0), slowly(zkembed.OpGetData, 1)
+		made := coordtest.Go(func() error {
+			<-exists
+			if err := admin.Create(b.Context(), "/n", []byte("one")); err != nil {
+				return err
+			}
+			<-get
+			if err := admin.Delete(b.Context(), "/n", -1); err != nil {
+				return err
+			}
+			return admin.Create(b.Context(), "/n", []byte("two"))
+		})
+		seen := false
+		require.NoError(b, c.Fresh().Wait(b.Context(), func(v *coord.View) (bool, error) {
+			if !seen {
+				_, there, err := v.Exists("/n")
+				seen = there
+				return false, err
+			}
+			_, _, err := v.Get("/n")
+			return true, err
+		}))
+		require.NoError(b, <-made)
+	})
+}

@@ -298,3 +298,13 @@ func TestAHolderDiesAsTheWindowOfItsSuccessorCloses(t *testing.T) {
 		})
 	}
 }
+
+func TestAClaimThatTheServerHasNotSeenYetIsWaitedFor(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		b.Server.AddFollower(5*time.Second, admin.SessionID())
+		h := b.hold(c.Acquire(b.Context(), mutex, first))
+		_, err := inspect.Await(b.Within(time.Minute), admin, h.Node(), h.Token(), 0)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+	})
+}

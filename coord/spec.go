@@ -33,10 +33,10 @@ type Spec struct {
 // request that makes the node also sets its data, which makes its version 1,
 // where a node just created has 0, and the node is deleted only at its version.
 // A deletion whose reply was lost is repeated only after a look that finds this
-// claim's node. Two cases are left, in which the node of another claim by this
-// package can be deleted, and which Proof rules out: this claim's node was
-// broken by hand, and this client has not heard of that yet; and a server
-// carries a deletion out late (docs/design.md).
+// claim's node. Proof rules out the two cases in which another claim's node is
+// still taken for this one's, and is deleted, or lets [Hold.Txn] write: this
+// claim's node was broken by hand, and this client has not heard of that yet;
+// and a server carries the deletion or transaction out late (docs/design.md).
 type NameSpec struct {
 	Path string
 	// Data of the node; by default the client's identity. The data must be
@@ -48,8 +48,8 @@ type NameSpec struct {
 	// or not at all. With them the directory must exist.
 	With []Op
 	// Proof lists checks that are true only while this claim owns the name. The
-	// node is deleted only if they pass, or if a checked node is gone;
-	// [ExactlyOnce.Release] makes only the checks among its operations.
+	// node is deleted only if they pass, or if a checked node is gone, and
+	// [Hold.Txn] makes them; [ExactlyOnce.Release] makes those of its caller.
 	Proof []Op
 }
 
@@ -89,7 +89,8 @@ func (s NameSpec) claim(ctx context.Context, c *Client) (cl *claim, err error) {
 		s.Data = c.dataWithin(ctx)
 	}
 	cl = c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}, name)
-	cl.named, cl.node.Plain, cl.node.Shared, cl.node.Data = &s, true, true, s.Data
+	cl.named, cl.proof = &s, slices.Clip(s.Proof)
+	cl.node.Plain, cl.node.Shared, cl.node.Data = true, true, s.Data
 	if len(s.Proof) > 0 {
 		cl.node.Proof, err = c.requests(s.Proof)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -501,4 +502,16 @@ func TestF63ADeathIsFollowedWhileServersAreDown(t *testing.T) {
 		free(t, w, "while the leader is down")
 		require.Zero(t, a.Stats().Failed)
 	}, zktest.Ensemble)
+}
+
+// As in a container, where each has the same.
+func TestASocketOfAKilledProcessWithTheSamePidIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("%s.%d", path, os.Getpid()), Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	m, err := attend.Listen(path, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
 }

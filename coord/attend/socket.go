@@ -39,6 +39,7 @@ func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	}
 	// It gets its place with its mode.
 	made := fmt.Sprintf("%s.%d", path, os.Getpid())
+	_ = os.Remove(made) // of one that was killed, and had the same pid
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
 		return nil, err

@@ -53,7 +53,10 @@ func New(client *coord.Client, path string, opts ...Option) (*Counter, error) {
 		return nil, err
 	}
 	c := &Counter{client, path, v, client.Dialect() == coord.Kazoo, 4}
-	return c, recipe.Configure(c, path, opts)
+	if err := recipe.Configure(c, path, opts); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Add adds to the number, once, and returns the sum.

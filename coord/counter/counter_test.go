@@ -203,3 +203,14 @@ func TestANumberThatMayNotBeReadIsNotTakenForZero(t *testing.T) {
 		require.Equal(t, "7", string(data))
 	})
 }
+
+func TestASumIsOutOfRangeOnlyByTheLatestNumber(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		n, other := of(b, c, "/n"), of(b, b.Open(), "/n")
+		require.NoError(b, n.Set(b.Context(), math.MaxInt32))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, other.Set(b.Context(), 0))
+		require.NoError(b, coordtest.Err(n.Add(b.Context(), 1)))
+	})
+}

@@ -33,6 +33,9 @@
 //     that; or if a server carries its deletion out late (see package coord).
 //     The member is told within a round trip, and Stay joins again, but another
 //     may have joined by then.
+//   - A [coord.Hold.Txn] or Set of a member can be carried out under the next
+//     one with the same ID, in the same two cases: before its client hears of a
+//     deletion by hand (Set only within a round trip), and by a server, late.
 //   - Two calls of Join by one client, for one ID with the same data, at the
 //     same time: after a lost reply both may take one node for their own. Give
 //     them different data.
@@ -60,10 +63,10 @@
 //
 // # Cost
 //
-// Join and its release: one request each. Members: one listing, and one read
-// for each member, together, of those that this process does not watch already;
-// it watches them from then on. When a member comes, goes, or changes its data,
-// every process that observes lists the directory, and reads the members that
-// are new or changed: for n members that all observe, 2 n requests for each
-// change.
+// Join and its release: one request each. Set: three. Members: one listing, and
+// one read for each member, together, of those that this process does not watch
+// already; it watches them from then on. When a member comes, goes, or changes
+// its data, every process that observes lists the directory, and reads the
+// members that are new or changed: for n members that all observe, 2 n requests
+// for each change.
 package group

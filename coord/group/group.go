@@ -95,13 +95,18 @@ func check(data []byte) error {
 }
 
 // Set replaces the member's data. It succeeds only while the membership's node
-// exists: afterwards the error matches [coord.ErrLost]. It repeats itself over
-// lost connections. Two requests.
+// exists: afterwards the error matches [coord.ErrLost], or [coord.ErrReleased].
+// It repeats itself over lost connections. Three requests in three round trips.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	err := check(data)
 	if err == nil {
 		err = m.client.Retry(ctx, func(ctx context.Context) error {
-			return recipe.NewRecord(m.client, m.Node()).Change(ctx, m.Txn, func([]byte, coord.Stat) ([]byte, error) { return data, nil })
+			return recipe.NewRecord(m.client.Fresh(), m.Node()).Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {
+				if stat.Czxid != m.Token() { // the next member's node has the same version
+					return nil, cmp.Or(m.Err(), fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted))
+				}
+				return data, nil
+			})
 		})
 	}
 	return m.client.Failure("set", m.Node(), err)

@@ -290,3 +290,33 @@ func TestWhatAGroupCosts(t *testing.T) {
 	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpNotify: 1},
 		w.Embedded().SessionCounts(watcher.SessionID()).Since(before))
 }
+
+// A membership that is broken by hand has a successor before its client hears.
+func TestTheDataOfTheNextMemberStay(t *testing.T) {
+	for name, disturb := range map[string]func(b coordtest.Bubble, session int64){
+		"it is not watched yet": func(coordtest.Bubble, int64) {},
+		"the server lags": func(b coordtest.Bubble, session int64) {
+			time.Sleep(time.Second)
+			b.Server.AddFollower(2*time.Second, session)
+		},
+		"the events are late": func(b coordtest.Bubble, session int64) {
+			time.Sleep(time.Second)
+			b.Server.Inject(zkembed.Match{Session: session}, zkembed.DelayEvents(2*time.Second))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				c, other := b.Open(), b.Open()
+				former, err := of(b, c, "/members").Join(b.Context(), "a", []byte("old"))
+				require.NoError(b, err)
+				disturb(b, c.SessionID())
+				require.NoError(b, inspect.Break(b.Context(), other, former.Node()))
+				require.NoError(b, coordtest.Err(of(b, other, "/members").Join(b.Context(), "a", []byte("new"))))
+				require.ErrorIs(b, former.Set(b.Context(), []byte("stale")), coord.ErrLost)
+				members, err := of(b, other, "/members").Members(b.Context())
+				require.NoError(b, err)
+				require.Equal(b, []string{"a=new"}, texts(members))
+			})
+		})
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"time"
 
@@ -150,7 +149,7 @@ func Revoke(ctx context.Context, c *coord.Client, node string) error {
 func ask(ctx context.Context, c *coord.Client, node string) (claim int64, err error) {
 	c = c.Fresh()
 	return toClaim(ctx, c, node, 0, func(ctx context.Context, data []byte, stat coord.Stat) error {
-		if stat.Owner == 0 || stat.Owner == containers {
+		if stat.Owner == 0 {
 			return fmt.Errorf("%w: no claim: it belongs to no session", coord.ErrInvalid)
 		}
 		if notice := Notice(node); notice != node {
@@ -209,7 +208,7 @@ func Await(ctx context.Context, c *coord.Client, node string, token int64, force
 		waiting, cancel = context.WithTimeout(ctx, forceAfter)
 	}
 	defer cancel()
-	err = awaitGone(waiting, c, node, token)
+	err = awaitGone(waiting, c.Fresh(), node, token)
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
 		return false, c.Failure("revoke", node, err)
 	}
@@ -229,7 +228,8 @@ func Break(ctx context.Context, c *coord.Client, node string) error {
 
 // BreakClaim is [Break] of the claim that has this token ([Contender.Token]),
 // and of no other claim of the name; 0 is the one that is there. It reports
-// whether it has deleted the node, also by a request whose answer was lost.
+// whether it has deleted the node, or may have, by a request whose answer was
+// lost.
 func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) (deleted bool, err error) {
 	_, err = toClaim(ctx, c.Fresh(), node, token, func(ctx context.Context, _ []byte, stat coord.Stat) error {
 		err := c.Delete(ctx, node, stat.Version)
@@ -269,9 +269,6 @@ func toClaim(ctx context.Context, c *coord.Client, node string, claim int64, act
 	})
 	return claim, err
 }
-
-// containers is the owner that the servers report of every container.
-const containers = math.MinInt64
 
 func unlessGone(c *coord.Client, op, node string, err error) error {
 	if errors.Is(err, coord.ErrNoNode) {

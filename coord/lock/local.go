@@ -16,8 +16,8 @@ import (
 // process has one node in the line, however many of them wait, and a release
 // hands the lock to the one that came first, without a request. The process
 // gives its node up when the node has had that many turns or is that old,
-// whichever comes first, unless no other contender stands in the line, and
-// stands there again, at its end. It does so after the turn under way when the
+// whichever comes first, unless no other contender has come to the line since
+// it was granted, and stands there again, at its end. It does so after the turn under way when the
 // node was asked for ([coord/inspect.Revoke]). No turn is cut short.
 //
 // All turns of a node share its [coord.Hold.Token], so a resource cannot tell a
@@ -50,7 +50,7 @@ func LocalQueue(turns int, most time.Duration) Option {
 
 // Linger keeps the node of a released lock for d. The goroutines that share the
 // [Mutex] get the lock again without a request, as long as no other contender
-// stands in the line, of either dialect, and [coord/inspect.Revoke] has not
+// has come to the line, of either dialect, and [coord/inspect.Revoke] has not
 // asked for the node. A watch reports both, and a node without a current turn
 // is given up immediately. It brings a [LocalQueue], of one turn if there is no
 // such option; its rules for tokens and for the release apply here, too.
@@ -88,6 +88,7 @@ type local struct {
 	asking  bool               // the line is asked for a hold
 	stop    context.CancelFunc // ends that when nobody waits any more
 	hold    *coord.Hold        // the hold of the turns, or nil
+	former  *coord.Hold        // the one given up last, or nil
 	since   time.Time          // when the hold was granted
 	taken   int                // turns of the hold
 	taking  bool               // a turn is under way, perhaps of a hold before
@@ -141,6 +142,9 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 // try takes a turn of a hold that lingers, or asks the line. A hold that has
 // had its turns is given up unless it is known that nobody else waits.
 func (q *local) try(ctx context.Context) (*coord.Hold, error) {
+	if ctx.Err() != nil {
+		return nil, recipe.Ended(ctx)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.taking || len(q.waiting) > 0 {
@@ -151,20 +155,29 @@ func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 			return turn, nil
 		}
 	}
-	q.drop()
-	q.mu.Unlock()
-	h, err := q.mutex.inLine(ctx, q.mutex.client.TryAcquire, true)
-	q.mu.Lock()
-	if err != nil {
-		return nil, err
+	for {
+		q.drop()
+		former := q.former
+		q.mu.Unlock()
+		if former != nil && q.mutex.delay > 0 { // whose node is deleted in the background
+			_ = former.Release(ctx)
+		}
+		h, err := q.mutex.inLine(ctx, q.mutex.client.TryAcquire, true)
+		q.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+		q.adopt(h)
+		if q.taking { // it has not heard yet that its hold is lost
+			return nil, coord.ErrBusy
+		}
+		turn, err := q.take()
+		if errors.Is(err, coord.ErrUnconfirmed) {
+			continue // a reply of the grant was lost: the node has no turns
+		}
+		q.advance()
+		return turn, err
 	}
-	q.adopt(h)
-	if q.taking { // it has not heard yet that its hold is lost
-		return nil, coord.ErrBusy
-	}
-	turn, err := q.take()
-	q.advance()
-	return turn, err
 }
 
 // advance takes the steps that are due. It is called after every change; q.mu
@@ -199,7 +212,7 @@ func (q *local) advance() {
 	switch {
 	case q.hold != nil:
 		q.rest()
-	case q.hold == nil && len(q.waiting) > 0 && !q.asking:
+	case len(q.waiting) > 0 && !q.asking:
 		q.ask()
 	case q.asking && len(q.waiting) == 0:
 		q.stop()
@@ -265,6 +278,7 @@ func (q *local) drop() {
 		return
 	}
 	q.hold.Abandon()
+	q.former = q.hold
 	q.hold, q.revoked, q.known, q.others = nil, nil, false, false
 	if q.idle != nil {
 		q.idle.Stop()

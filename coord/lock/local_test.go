@@ -423,3 +423,38 @@ func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
 		require.NoError(b, next.Release(b.Context()))
 	})
 }
+
+func TestATryAfterAReleaseIsNotBusyAndNoLostReplyKeepsTheNode(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{
+		"local":            {lock.LocalQueue(1, time.Hour)},
+		"local, delayed":   {lock.LocalQueue(1, time.Hour), lock.Delay(delay)},
+		"lingers, delayed": {lock.Linger(time.Hour), lock.Delay(delay)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				m := mutex(b.T, b.Open(), "/lock", opts...)
+				again := func() {
+					h, err := m.TryAcquire(b.Context())
+					require.NoError(b, err)
+					require.NoError(b, h.Release(b.Context()))
+				}
+				for range 50 {
+					again()
+				}
+				time.Sleep(2 * time.Hour) // it lingers no more
+				b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/lock", Times: 1}, zkembed.LoseReply())
+				again()
+			})
+		})
+	}
+}
+
+func TestATryWithAnEndedContextGetsNoTurn(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
+		require.NoError(b, coordtest.Acquire(b, m).Release(b.Context()))
+		ended, end := context.WithCancel(b.Context())
+		end()
+		require.ErrorIs(b, coordtest.Err(m.TryAcquire(ended)), context.Canceled)
+	})
+}

@@ -24,8 +24,8 @@ var ErrHeldTooLong = errors.New("held for too long")
 // does not look at the hold: let it heed the context, or give it the token. The
 // times are those of a clock that stands still while the machine is suspended.
 // A handle made inside of the hold ([Reentrant], [coord.Hold.Nest]) is bound by
-// those around it, one made by Acquire also by a time of its own; a turn of a
-// [LocalQueue] has the whole time.
+// those around it while they last, one made by Acquire also by a time of its
+// own; a turn of a [LocalQueue] has the whole time.
 //
 // A request costs what Revoke does; until then there is no cost but a timer.
 func MaxHold(d, grace time.Duration) Option {

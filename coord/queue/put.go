@@ -229,6 +229,9 @@ func (i *Item) end(op string, err error) error {
 	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late
 	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrReleased):
 		err = stale(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // not sent, so the claim goes on
+		i.hold.Abandon()
+		err = fmt.Errorf("%w: %w", coord.ErrUnconfirmed, err)
 	}
 	i.queue.dispatcher.settled(i, err != nil || op == "nack")
 	return i.queue.explain(op, err)

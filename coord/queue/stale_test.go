@@ -579,3 +579,17 @@ func TestAnItemWhoseClaimEndsBeforeItIsReturnedIsNotHandedOut(t *testing.T) {
 		})
 	}
 }
+
+// The first Ack of a queue object makes a node before.
+func TestAnAckWhoseContextEndsBeforeItIsSentGivesTheItemBack(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		q, other := b.queue(c), b.queue(b.Open())
+		put(b, other, "a")
+		item := receive(b, q)
+		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
+		require.ErrorIs(b, item.Ack(b.Within(T/8)), coord.ErrUnconfirmed)
+		require.Equal(b, 1, slow.Fired())
+		require.Equal(b, "a", string(receive(b, other).Data))
+	})
+}

@@ -53,10 +53,11 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // Change replaces the data by the result of decide. decide is given the data as
 // they are (the Stat is zero while there is no record, which is made then, with
 // its parents), and is asked again when another client was faster. When decide
-// fails, nothing is written. When it returns the data that it was given, write
-// only checks that they are still the latest: a server that lags behind may
-// have answered the read. Two requests, one less if this process watches the
-// record, and two more for each time that another was faster.
+// fails, it is asked once more about the latest data, for a server that lags
+// behind may have answered the read; when it fails again, nothing is written.
+// When it returns the data that it was given, write only checks that they are
+// still the latest. Two requests, one less if this process watches the record,
+// and two more for each time that another was faster, or that decide failed.
 //
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
 // holder makes, or [coord.ExactlyOnce.Txn]. The first two answer
@@ -68,17 +69,19 @@ func (r Record) Change(
 	ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error),
 	decide func(data []byte, stat coord.Stat) ([]byte, error),
 ) error {
+	from := r
 	for first := true; ; first = false {
-		data, stat, known, err := r.read(ctx, first)
+		data, stat, err := from.read(ctx, first)
 		missing := errors.Is(err, coord.ErrNoNode)
 		if err != nil && !missing {
 			return err
 		}
 		next, err := decide(data, stat)
-		if err != nil {
-			if known {
-				continue // the watch may have yet to hear of a change
-			}
+		switch {
+		case err != nil && from == r:
+			from.client = r.client.Fresh() // the watch, or the server, may have yet to hear of a change
+			continue
+		case err != nil:
 			return err
 		}
 		op := coord.SetOp(r.path, next, stat.Version)
@@ -105,7 +108,8 @@ func (r Record) Change(
 
 // read reads the record: from the watch that this process has on it, if that is
 // wanted and there is one, which costs no request.
-func (r Record) read(ctx context.Context, watched bool) (data []byte, stat coord.Stat, known bool, err error) {
+func (r Record) read(ctx context.Context, watched bool) (data []byte, stat coord.Stat, err error) {
+	known := false
 	if watched {
 		err = r.client.Wait(ctx, func(v *coord.View) (bool, error) {
 			data, stat, known = v.Peek(r.path)
@@ -116,7 +120,7 @@ func (r Record) read(ctx context.Context, watched bool) (data []byte, stat coord
 	if !known && err == nil {
 		data, stat, err = r.client.Get(ctx, r.path)
 	}
-	return data, stat, known, err
+	return data, stat, err
 }
 
 // isHidden reports whether a look sees that there are data, and may not read

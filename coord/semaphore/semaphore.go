@@ -269,12 +269,17 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 }
 
 // agree returns the limit in force for a claim to so many leases. The first
-// program stores its own.
+// program stores its own. A refusal is of the latest state.
 func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) {
-	err = s.client.Wait(ctx, func(v *coord.View) (bool, error) {
-		limit, err = s.look(ctx, v, want)
-		return true, err
-	})
+	for _, c := range []*coord.Client{s.client, s.client.Fresh()} { // the server may lag behind a change of the limit
+		err = c.Wait(ctx, func(v *coord.View) (bool, error) {
+			limit, err = s.look(ctx, v, want)
+			return true, err
+		})
+		if !errors.Is(err, ErrLimit) && !errors.Is(err, coord.ErrInvalid) {
+			break
+		}
+	}
 	return limit, err
 }
 

@@ -260,3 +260,15 @@ func TestTwoLeasesDoNotBothHaveATokenWhenTheLimitWasRaised(t *testing.T) {
 		b.release(first, second)
 	})
 }
+
+func TestALimitIsRefusedOnlyByTheLatestOne(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.semaphore(3)
+		require.NoError(b, coordtest.Call(b, other.Acquire).Release(b.Context()))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, other.SetLimit(b.Context(), 5))
+		s, err := semaphore.New(c, "/s", 5)
+		require.NoError(b, err)
+		require.NoError(b, coordtest.Call(b, s.Acquire).Release(b.Context()))
+	})
+}

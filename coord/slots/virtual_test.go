@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/slots"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -270,5 +271,19 @@ func TestAnOwnerIsForgottenThoughAServerThatLagsHasNoneYet(t *testing.T) {
 		for _, number := range all {
 			require.Empty(b, number.Owner)
 		}
+	})
+}
+
+// A number that is broken by hand has a new owner before the former one hears.
+func TestATransactionOfANumberThatAnotherHasIsRefused(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		require.NoError(b, other.Create(b.Context(), "/x", nil))
+		former := acquired(b, of(b, c, "/ids", 1))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, inspect.Break(b.Context(), other, former.Node()))
+		acquired(b, of(b, other, "/ids", 1))
+		_, err := former.Txn(b.Context(), coord.SetOp("/x", []byte("stale"), -1))
+		require.ErrorIs(b, err, coord.ErrLost)
 	})
 }

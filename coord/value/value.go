@@ -56,8 +56,10 @@ func (v *Value) Get(ctx context.Context) (State, error) {
 
 // Change replaces the value by what decide returns, once. decide is given the
 // value as it is, and is called again when another client was faster; it must
-// not change the data that it is given. When it fails, Change returns that
-// error, and when it returns the value as it is, nothing is changed.
+// not change the data that it is given. When it fails, it is asked once more
+// about the latest value, and Change returns its error if it fails again. When
+// it returns the value as it is, nothing is changed, but a missing one is made,
+// empty.
 func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, error)) error {
 	var undecided *verdict
 	var unconfirmed error

@@ -262,3 +262,14 @@ func TestAValueIsSetThoughAServerThatLagsShowsItSo(t *testing.T) {
 		require.Equal(b, "one", string(get(b, of(b, other, "/value")).Data))
 	})
 }
+
+func TestATrySetIsRefusedOnlyByTheLatestValue(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		v, other := of(b, c, "/value"), of(b, b.Open(), "/value")
+		require.NoError(b, v.Set(b.Context(), []byte("one")))
+		b.Server.AddFollower(2*time.Second, c.SessionID())
+		require.NoError(b, other.Set(b.Context(), []byte("two")))
+		require.NoError(b, v.TrySet(b.Context(), get(b, other), []byte("three")))
+	})
+}

@@ -56,7 +56,7 @@ var doubleBarrier = []mutant{
 		r, err := b.ready.watchOrMake(v, b.size)`,
 		`	var r snapshot
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
-		if !listed {
+		if readyWas == 0 {
 			r, err = b.ready.watchOrMake(v, b.size)
 		}`),
 }

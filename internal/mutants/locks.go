@@ -8,7 +8,13 @@ var locks = []mutant{
 	off("shared lock: an upgrade is refused", in(coord, "TestAnExclusiveClaimInside"),
 		"Spec.inside", `case s.Exclusive && !held.claim.spec.Exclusive:`, `case false:`),
 	off("inside of a hold: what would wait for that hold is refused", in(lock, "TestADoInsideADo"),
-		"Client.Acquire", `c.acquireInLine(ctx, spec, rule, outer != nil)`, `c.acquireInLine(ctx, spec, rule, false)`),
+		"Client.Acquire", `acquireInLine(ctx, spec, rule, outer != nil)`, `acquireInLine(ctx, spec, rule, false)`),
+	off("inside of a hold: only the latest state is refused", in(coord, "TestAWriterThatHasGone"),
+		"Client.Acquire", `c.Fresh().acquireInLine(`, `c.acquireInLine(`),
+	off("local queue: a try waits for the end of the hold before", in(lock, "TestATryAfterARelease"),
+		"local.try", `former != nil && q.mutex.delay > 0`, `false`),
+	off("local queue: a try keeps no node that has no turns", in(lock, "TestATryAfterARelease"),
+		"local.try", `if errors.Is(err, coord.ErrUnconfirmed) {`, `if false {`),
 	off("shared lock: a hold with other handles is not downgraded", in(rwlock, "TestADowngradeThatCannotBe"),
 		"Hold.mayEnd", `case len(cl.holds) > 1:`, `case false:`),
 	off("multi-lock: one order for all", in(lock, "TestAMultiLockHoldsLocksOfAllKinds"),
@@ -63,8 +69,9 @@ var locks = []mutant{
 	off("local queue: a turn lasts as long as the nests inside of it", in(lock, "TestF55ATurnLasts|TestATurnLasts"),
 		"Hold.another", `&nest{in: h.in, ended: ended}`, `&nest{ended: ended}`),
 	off("local queue: a turn lasts until its transactions are answered", in(lock, "TestATurnLasts"),
-		"Hold.during", `h.in.use()`, `h.in.use()
-	over := h.in.unuse()`).and("Hold.during", `over := h.in.unuse()`, ""),
+		"Hold.during", `if h.in.use(); named {`, `h.in.use()
+	over := h.in.unuse()
+	if named {`).and("Hold.during", `over := h.in.unuse()`, ""),
 	off("local queue: a node is given up after a transaction of unknown outcome", in(lock, "TestANodeIsGivenUpAfter"),
 		"Hold.another", `case cl.unsure:`, `case false:`),
 	off("local queue: nothing is attached to a turn", in(lock, "TestF62ATurnDoesNotDecide"),

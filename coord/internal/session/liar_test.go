@@ -148,6 +148,7 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 		}
 		for name, change := range map[string]func(body []byte) []byte{
 			"another node": func(body []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, 2), "/x"...) },
+			"a child":      func(body []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, 8), "/node-/x"...) },
 			"no node":      func(body []byte) []byte { return binary.BigEndian.AppendUint32(nil, 0) },
 			"no length":    func(body []byte) []byte { return binary.BigEndian.AppendUint32(nil, 1<<32-1) },
 			"longer":       func(body []byte) []byte { body[3]++; return body },

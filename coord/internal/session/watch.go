@@ -235,12 +235,7 @@ func (ws *Watches) armByParent(key armed, w *Watch) error {
 		return err
 	}
 	w.Stat = node.Stat
-	siblings.OnFire(func(fired Fired) {
-		if fired == Deleted {
-			fired = Changed // the parent was; the next look finds out
-		}
-		ws.fire(key, fired)
-	})
+	siblings.OnFire(func(fired Fired) { ws.fire(key, fired) })
 	return nil
 }
 
@@ -278,6 +273,9 @@ func (ws *Watches) fire(key armed, fired Fired) {
 	ws.mu.Lock()
 	w := ws.set[key]
 	delete(ws.set, key)
+	if fired == Deleted && w != nil && !w.armed { // for all we know, a node before the one that it reads
+		fired = Changed
+	}
 	ws.mu.Unlock()
 	if w == nil {
 		return

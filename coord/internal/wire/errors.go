@@ -33,14 +33,12 @@ var (
 	ErrAuth = errors.New("the server refused the credentials")
 )
 
-const codeExpired = -112
-
 // codes are the errors of replies.
 var codes = map[int32]error{
 	-4: ErrConnection, -6: ErrUnsupported, -8: ErrInvalid, -100: ErrUnsupported,
 	-12:  ErrExpired, // unknown session: a single server has ended it as the request came
 	-101: ErrNoNode, -102: ErrNoAuth, -103: ErrBadVersion, -108: ErrEphemeral, -110: ErrNodeExists, -111: ErrNotEmpty,
-	codeExpired: ErrExpired, -114: fmt.Errorf("%w: the server refuses this ACL", ErrInvalid), -115: ErrAuth, -118: ErrConnection,
+	-112: ErrExpired, -114: fmt.Errorf("%w: the server refuses this ACL", ErrInvalid), -115: ErrAuth, -118: ErrConnection,
 	-125: ErrQuota, -127: ErrThrottled,
 }
 

@@ -274,7 +274,7 @@ func (d *Decoder) Stat() Stat {
 // Created reads the path of a node that was asked for by path.
 func (d *Decoder) Created(path string) string {
 	made := d.string()
-	if !strings.HasPrefix(made, path) {
+	if number, is := strings.CutPrefix(made, path); !is || strings.Contains(number, "/") {
 		d.fail()
 	}
 	return made

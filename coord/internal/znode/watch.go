@@ -100,6 +100,9 @@ func (n *Node) WatchSoon() {
 // or for the longer delay.
 func (n *Node) WatchLater() { n.putOff(watchLater) }
 
+// WatchSooner undoes WatchLater.
+func (n *Node) WatchSooner() { n.putOff(watchDelay) }
+
 func (n *Node) putOff(delay time.Duration) {
 	if soon := n.soon.Load(); soon != nil && n.watch.Load() == nil {
 		soon.Reset(delay) // when the owner is leaving, no watch is set
