@@ -17,8 +17,9 @@ import (
 // hands the lock to the one that came first, without a request. The process
 // gives its node up when the node has had that many turns or is that old,
 // whichever comes first, unless no other contender has come to the line since
-// it was granted, and stands there again, at its end. It does so after the turn under way when the
-// node was asked for ([coord/inspect.Revoke]). No turn is cut short.
+// it was granted, and stands there again, at its end. It does so after the turn
+// under way when the node was asked for ([coord/inspect.Revoke]). No turn is
+// cut short.
 //
 // All turns of a node share its [coord.Hold.Token], so a resource cannot tell a
 // late request of an earlier turn from a current one; it refuses late requests

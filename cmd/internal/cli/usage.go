@@ -60,8 +60,8 @@ func wrong(err error) error {
 // those behind it are its own.
 func synopsis(verb *kong.Node) string {
 	line, found := strings.CutSuffix(verb.Summary(), " [flags]")
-	if at := strings.Index(line, " <"); found && at >= 0 {
-		line = line[:at] + " [flags]" + line[at:]
+	if args := strings.IndexAny(line+"<", "<["); found {
+		line = strings.TrimSpace(line[:min(args, len(line))]) + " " + strings.TrimSpace("[flags] "+line[min(args, len(line)):])
 	}
 	for _, arg := range verb.Positional {
 		if arg.Target.Type() == reflect.TypeFor[conn.NodePaths]() {

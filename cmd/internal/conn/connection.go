@@ -319,6 +319,9 @@ const SinceVariable = "COORD_SINCE"
 // AddressOf is where to listen, as a flag says it.
 func AddressOf(flag, at string) (*net.TCPAddr, error) {
 	address, err := net.ResolveTCPAddr("tcp", at)
+	if err == nil && at == "" { // which would be every address, and any port
+		err = errors.New("it is empty")
+	}
 	if err != nil {
 		return nil, term.UsageError("%s: %w; write HOST:PORT", flag, err)
 	}

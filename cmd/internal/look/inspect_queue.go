@@ -205,8 +205,11 @@ func (q *QueueReport) item(i queue.Peeked) ItemReport {
 	}
 	item.DataBase64 = item.DataBase64[:min(len(item.DataBase64), mostData)]
 	if claim, found := q.claims[i.Name]; found {
-		item.InHand, item.Held = true, term.Seconds(max(0, time.Since(claim.Since)))
-		item.Session, item.Orphan = SessionName(claim.Session), isNoSession(claim.Session)
+		item.InHand = true
+		if !claim.Since.IsZero() { // else the claim may not be read
+			item.Held = term.Seconds(max(0, time.Since(claim.Since)))
+			item.Session, item.Orphan = SessionName(claim.Session), isNoSession(claim.Session)
+		}
 		item.Owner, item.Revoked = q.ownerOf(claim), claim.Revoked
 	}
 	return item
@@ -243,6 +246,9 @@ func (q *QueueReport) table(to term.Page) {
 			inHand, consumer := "", ""
 			if item.InHand {
 				inHand, consumer = "for "+term.Age(item.Held), item.consumer()
+				if item.Session == "" {
+					inHand = "yes"
+				}
 			}
 			t.Add("", term.Plain(item.Name), strconv.Quote(item.Data), strconv.Itoa(item.Priority), strconv.Itoa(item.Deliveries),
 				term.Age(item.Age), inHand, consumer)
@@ -262,6 +268,8 @@ func (i ItemReport) consumer() string {
 		who = Contender{Owner: i.Owner}.Who()
 	case i.Orphan:
 		who = "no session"
+	case i.Session == "":
+		who = "unknown"
 	}
 	if i.Address != "" {
 		who += " at " + term.Plain(i.Address)

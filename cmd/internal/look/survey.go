@@ -154,8 +154,12 @@ func beneath(client *coord.Client, path string, names []string) []string {
 // recipe's.
 func mayBeRecipe(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		isFirst := func(kind string) bool { return name == parts[kind][0] }
-		return isContender(name) || isKazooLease(name) || isMember(name) || isFirst(QueueKind) || isFirst(SlotsKind) || isFirst(NumbersKind) || isFirst(roundsKind) || isFirst(onceKind) || isFirst(shardsKind)
+		for _, of := range parts {
+			if name == of[0] {
+				return true
+			}
+		}
+		return isContender(name) || isKazooLease(name) || isMember(name)
 	})
 }
 
@@ -234,7 +238,7 @@ func (r Report) Findings() (odd []oddity) {
 			"%s %d times or more", term.Plural(r.Queue.often(), "item was delivered", "items were delivered"), TooOften)
 	}
 	if r.Queue != nil && r.Queue.Dead > 0 {
-		note("look at them: zkcoord queue dead; the path with /dead is a queue, too", "%s", term.Plural(r.Queue.Dead, "dead letter", "dead letters"))
+		note("look at them: "+term.Program+" queue dead; the path with /dead is a queue, too", "%s", term.Plural(r.Queue.Dead, "dead letter", "dead letters"))
 	}
 	return odd
 }
@@ -257,7 +261,11 @@ func (s Extent) String() string {
 		text += fmt.Sprintf("; left out: %s, with what is below (--most, --connect-timeout)", term.Plural(s.Left, "node", "nodes"))
 	}
 	if len(s.Hidden) > 0 {
-		text += fmt.Sprintf("; not to be listed: %s", strings.Join(s.Hidden, ", "))
+		hidden := make([]string, len(s.Hidden))
+		for i, path := range s.Hidden {
+			hidden[i] = term.Plain(path)
+		}
+		text += "; not to be listed: " + strings.Join(hidden, ", ")
 	}
 	return text
 }

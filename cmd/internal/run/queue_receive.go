@@ -234,7 +234,7 @@ func removed(s *term.Streams, path conn.NodePath, item string, err error) error 
 	case errors.Is(err, coord.ErrNoNode):
 		return term.ExitWith(term.ExitFailed, "%s has no item %s", path, item)
 	case errors.Is(err, coord.ErrBusy):
-		return term.ExitWith(term.ExitBusy, "a consumer has %s: zkcoord break --node %s %s takes it back", item, item, path)
+		return term.ExitWith(term.ExitBusy, "a consumer has %s: %s break --node %s %s takes it back", item, term.Program, item, path)
 	case err != nil:
 		return err
 	}

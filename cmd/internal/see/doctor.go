@@ -181,8 +181,11 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 	connected := map[string]conn.Remote{}
 	addresses, _ := conn.AddressesOf(c.ZK)
 	for _, address := range addresses {
-		sessions, told := c.Connections(context.Background(), address)
-		if !told || !slices.Contains(reached, address) {
+		sessions, told := map[string]conn.Remote(nil), false
+		if slices.Contains(reached, address) {
+			sessions, told = c.Connections(context.Background(), address)
+		}
+		if !told {
 			d.fine(s.Path, "which sessions are connected is not known: "+address+" does not tell (cons or dump, in 4lw.commands.whitelist)")
 			return
 		}
@@ -211,7 +214,7 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 // session compares what was asked for with what was granted.
 func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
 	granted := client.SessionTimeout()
-	if asked := c.SessionTimeout; asked != 0 && granted != asked {
+	if asked := c.SessionTimeout; asked != 0 && granted != asked.Truncate(time.Millisecond) {
 		d.wrong(c.ZK, fmt.Sprintf("asked for a session time-out of %v, the servers grant %v", asked, granted),
 			"they allow 2 to 20 ticks (minSessionTimeout, maxSessionTimeout)")
 		return
@@ -231,7 +234,7 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	after := time.Now()
 	switch {
 	case errors.Is(err, coord.ErrNoAuth):
-		d.wrong("/", "no node may be made here", "present credentials (--auth, ZK_AUTH), or have the ACL of the node, or a chroot of your own")
+		d.wrong("/", "no node may be made here, or none that may be changed", "present credentials (--auth, ZK_AUTH), or have the ACL of the node, or one of your own (--acl), or a chroot of your own")
 		return nil
 	case errors.Is(err, coord.ErrNoNode):
 		d.wrong("/", "there is no chroot "+client.Chroot(), "make it, or is it misspelt?")

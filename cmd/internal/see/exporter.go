@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -104,15 +105,21 @@ func (e *exporter) look() *exposition.Text {
 	to := exposition.New()
 	defer e.seen.Look()()
 	seen := map[string]bool{}
-	for _, place := range e.places {
+	ctx, cancel := context.WithTimeout(e.ctx, e.within) // all together
+	defer cancel()
+	surveys, failures := make([]*look.Survey, len(e.places)), make([]error, len(e.places))
+	var looking sync.WaitGroup
+	for i, place := range e.places {
+		looking.Go(func() { surveys[i], failures[i] = place.Look(ctx, e.client) })
+	}
+	looking.Wait()
+	for i, place := range e.places {
 		metric := func(name, help string, value float64) { to.Sample(gauge(name, help, "place"), value, place.Path) }
-		ctx, cancel := context.WithTimeout(e.ctx, e.within)
-		found, err := place.Look(ctx, e.client)
-		cancel()
-		metric("up", "Whether the place could be looked at.", truth(err == nil))
-		if err != nil {
+		metric("up", "Whether the place could be looked at.", truth(failures[i] == nil))
+		if failures[i] != nil {
 			continue
 		}
+		found := surveys[i]
 		metric("left_out_nodes", "Nodes that were not looked at (--most, --connect-timeout).", float64(found.Left))
 		metric("hidden_nodes", "Nodes that must not be listed.", float64(len(found.Hidden)))
 		for _, r := range found.Recipes {

@@ -3,6 +3,7 @@
 package see
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -76,9 +78,15 @@ func TestALockIsHeldSinceItsGrant(t *testing.T) {
 
 func TestTheExporterOutlastsTheServers(t *testing.T) {
 	w := cmdtest.World(t)
-	at := cmdtest.On(t, w, "exporter", "--connect-timeout", "1s", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
+	args := []string{"exporter", "--connect-timeout", "1s", "--listen", "127.0.0.1:0", cmdtest.Below(w)}
+	for i := range 9 {
+		args = append(args, w.Path(fmt.Sprint(i)))
+	}
+	at := cmdtest.On(t, w, args...).Line()
 	w.Embedded().Stop()
+	begun := time.Now()
 	require.Contains(t, scrape(t, at), `zkcoord_path_up{place="`+cmdtest.Below(w)+`"} 0`+"\n")
+	require.Less(t, time.Since(begun), 5*time.Second, "all places together")
 	w.Embedded().Resume()
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
 		return strings.Contains(scrape(t, at), `zkcoord_path_up{place="`+cmdtest.Below(w)+`"} 1`+"\n")

@@ -19,6 +19,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -301,4 +302,20 @@ func TestASurveyThatTakesTooLong(t *testing.T) {
 	w.Embedded().Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: w.Path("b")}, zkembed.Hang())
 	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--connect-timeout", "1s", "--json", "ls", cmdtest.Below(w)).Gives(0))
 	require.NotZero(t, l.Left)
+}
+
+// A node that may not be read tells its token and session all the same.
+func TestHeldKnowsAHolderWhoseNodeMayNotBeRead(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, dir := range []string{w.Path(""), w.Path("l")} {
+			require.NoError(t, coordtest.Err(w.Admin().Create(dir, nil, 0, zk.WorldACL(zk.PermAll))))
+		}
+		secret := []string{"--auth", "digest:someone:secret", "--acl", "auth::cdrwa"}
+		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_TOKEN; `+cmdtest.UntilEOF, secret...)...)
+		token := holder.Number()
+		require.Equal(t, 0, cmdtest.On(t, w, "held", "--token", fmt.Sprint(token), w.Path("l")).Exit())
+		require.Equal(t, term.ExitLost, cmdtest.On(t, w, "held", "--token", fmt.Sprint(token+1), w.Path("l")).Exit())
+		require.NoError(t, holder.In.Close())
+		holder.Exit()
+	})
 }

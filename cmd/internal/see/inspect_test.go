@@ -493,3 +493,19 @@ func TestAHolderThatIsSilentIsTold(t *testing.T) {
 		holder.Exit()
 	})
 }
+
+func TestAnItemWhoseClaimMayNotBeReadIsNoOrphan(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "a", "b")
+		require.Equal(t, 0, cmdtest.Receive(t, w, "true").Exit())
+		p := cmdtest.Receive(t, w, `echo $$; sleep 600`, "--auth", "digest:someone:secret", "--acl", "auth::cdrwa").Begun()
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
+		item := r.Queue.First[0]
+		require.True(t, item.InHand)
+		require.False(t, item.Orphan)
+		require.Zero(t, item.Held)
+		require.Zero(t, item.Session)
+		require.Regexp(t, `"b" .* yes +unknown`, text)
+		p.EndsBy(syscall.SIGTERM, 143)
+	})
+}

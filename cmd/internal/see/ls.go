@@ -243,6 +243,16 @@ func askOutside(ctx context.Context, client *coord.Client, h *probed) error {
 	}
 	h.why = "there is no such holder"
 	for _, c := range found {
+		if c.Age == nil { // it may not be read, which does not hide whose it is
+			stat, there, err := client.Exists(ctx, c.Node)
+			if err != nil {
+				return err
+			}
+			if !there {
+				continue
+			}
+			c.Token, c.Session, c.Age = stat.Czxid, look.SessionName(stat.Owner), term.SinceThen(stat.Created)
+		}
 		switch {
 		case h.Token != 0 && c.Token != h.Token:
 		case !c.Holds:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// MostNotes is how many bytes of notes wait for a reader.
+// MostNotes is how many bytes of notes wait for a reader, and one note more.
 const MostNotes = 64 << 10
 
 // Notes is the standard error. While this process guards a command it does not
@@ -38,11 +38,12 @@ func (n *Notes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add drops what would make more pending than that.
+// add drops p if so much is pending. What p itself is long is no reason: it may
+// be an object with results.
 func (n *Notes) add(p []byte, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.pending)+len(p) <= most {
+	if len(n.pending) < most {
 		n.pending = append(n.pending, p...)
 		n.more.Signal()
 	}

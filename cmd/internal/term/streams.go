@@ -58,7 +58,7 @@ func (s *Streams) Finish(err error, hint func(error) string) int {
 
 // Note writes a note to standard error.
 func (s *Streams) Note(format string, args ...any) {
-	fmt.Fprintf(s.Err, Program+": "+format+"\n", args...)
+	fmt.Fprint(s.Err, Visible(fmt.Sprintf(Program+": "+format+"\n", args...)))
 }
 
 // Shown is what a node holds as the output may show it. On a terminal it is

@@ -80,3 +80,17 @@ func CalledBy(args []string) string {
 	}
 	return Program
 }
+
+// Visible is a text for people, which may quote the servers, with what is not
+// seen escaped; lines stay lines.
+func Visible(text string) string {
+	var seen strings.Builder
+	for _, r := range text {
+		if r == '\n' || strconv.IsPrint(r) {
+			seen.WriteRune(r)
+		} else {
+			seen.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return seen.String()
+}
