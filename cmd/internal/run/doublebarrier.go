@@ -237,7 +237,10 @@ func (p *place) story(inside float64, err error) map[string]any {
 	if p.verb.Results {
 		results := make([]any, len(p.results))
 		for i, r := range p.results {
-			if r != nil {
+			switch {
+			case term.NotText(r) != nil:
+				results[i] = term.DataOf(r)
+			case r != nil:
 				results[i] = string(r)
 			}
 		}

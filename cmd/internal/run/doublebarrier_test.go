@@ -67,6 +67,15 @@ func TestCommandsHandTheirResultsToAll(t *testing.T) {
 	})
 }
 
+func TestAResultThatIsNoTextIsWholeInJSON(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		const script = `printf '\377%s' "$COORD_INDEX" >$COORD_RESULT`
+		p := cmdtest.Member(t, w, 1, script, "--results", "--json")
+		require.Zero(t, p.Exit())
+		require.Equal(t, []any{map[string]any{"data_base64": "/zA="}}, cmdtest.Parse[map[string]any](t, p.Stderr.String())["results"])
+	})
+}
+
 func TestARoundOfCommandsBeginsWithTheLeastNumber(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		few := cmdtest.Member(t, w, 3, `echo $COORD_MEMBERS`, "--least", "1", "--last-call", "10ms")
