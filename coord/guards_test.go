@@ -364,3 +364,25 @@ func TestAWaitBehindANodeThatDoesNotSayWhoItIsNamesTheNode(t *testing.T) {
 		require.ErrorContains(b, coordtest.Err(b.Open().Acquire(b.Within(time.Second), mutex, first)), "; held by "+node)
 	})
 }
+
+// While it waits, a client hears of its server by the library's pings only.
+func TestAHoldThatWasWaitedForKeepsAFifthOfItsWindow(t *testing.T) {
+	for name, opts := range map[string][]coord.Option{"tick unknown": nil, "tick known": {coord.WithTick(T / 15)}} {
+		for wait := T / 10; wait < 2*T; wait += T / 10 {
+			t.Run(fmt.Sprintf("%s, after %v", name, wait), func(t *testing.T) {
+				inBubble(t, func(b bubble) {
+					h := b.acquire(b.Open())
+					waiting := b.acquireLater(b.Open(opts...))
+					time.Sleep(wait)
+					require.NoError(b, h.Release(b.Context()))
+					next, least := b.granted(waiting), T
+					for begun := time.Now(); time.Since(begun) < 2*T; time.Sleep(T / 1000) {
+						least = min(least, time.Until(next.Deadline()))
+					}
+					require.NoError(b, next.Err())
+					require.Greater(b, least, T/5)
+				})
+			})
+		}
+	}
+}

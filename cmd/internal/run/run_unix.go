@@ -108,10 +108,33 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 	waiting, over := r.wait(r.ctx)
 	defer over()
 	go standBy(waiting)
+	go stayHeard(waiting, r.client)
 	go r.accompany(waiting, r.client, r.look)
 	r.hold, err = r.task.acquire(r.ctx, c, r.client)
 	r.granted = time.Now()
+	t := r.client.SessionTimeout()
+	for range 10 { // writes after a long wait are under way
+		if err == nil && r.hold.Err() == nil && time.Until(r.hold.Deadline()) < r.killAfter+t/16 {
+			time.Sleep(t / 100)
+		}
+	}
 	return err
+}
+
+// stayHeard reads six times in T while the command is waited for, beside the
+// three pings of the client library: the trust window of what is granted begins
+// with the answers before. The command is ended up to T/4 before the window's
+// end, so it needs more of it than other holders.
+func stayHeard(waiting context.Context, client *coord.Client) {
+	for every := time.NewTicker(client.SessionTimeout() / 6); ; {
+		select {
+		case <-every.C:
+			_, _, _ = client.Exists(waiting, "/")
+		case <-waiting.Done():
+			every.Stop()
+			return
+		}
+	}
 }
 
 // end ends the session, or leaves it to run out.

@@ -132,7 +132,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 // watch keeps a guard informed until its command has ended. It reports whether
 // the command was asked to end.
 func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hold) (end guard.Event, asked bool) {
-	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/20))
+	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/40))
 	defer look.Stop()
 	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()
 	var kill, abandon, despair <-chan time.Time

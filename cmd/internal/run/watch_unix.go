@@ -62,7 +62,7 @@ func (r *run) execute() (end guard.Event, err error) {
 
 // watch keeps the guard informed and returns when the command has ended.
 func (r *run) watch() (end guard.Event) {
-	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/20))
+	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/40))
 	defer look.Stop()
 	lost, revoked, unwell := r.hold.Done(), r.hold.Revoked(), r.hold.unwell()
 	if r.IgnoreRevoke {

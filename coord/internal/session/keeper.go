@@ -212,16 +212,16 @@ func (s *Session) attend(now time.Time) time.Duration {
 // keepWindow sends a probe if a write is due that keeps the window open, and
 // returns in how long the next will be.
 func (s *Session) keepWindow(now time.Time) time.Duration {
-	interval, wrote := s.window.Interval(s.clock.Now()), s.clock.Wall(s.window.Wrote())
+	wrote := s.clock.Wall(s.window.Wrote())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probed.After(wrote) {
 		wrote = s.probed
 	}
-	due := wrote.Add(interval).Sub(now)
+	due := wrote.Sub(now) + s.window.Interval(s.clock.Now().Add(wrote.Sub(now)))
 	if due <= 0 && s.isUp {
 		s.probe(s.wire, now)
-		due = interval
+		due = s.window.Interval(s.clock.Now())
 	}
 	return due
 }
@@ -236,11 +236,11 @@ func (s *Session) probe(c *wire.Conn, now time.Time) {
 }
 
 // Vouch waits until the trust window is open, probing as often as needed. It
-// wants a window that lasts beyond the next probe: a session that has written
-// nothing for long may have too little of its window left. Where replies take a
-// good part of T there is none, and one that is open will do.
+// wants a quarter of T: a session that has written nothing for long may have
+// less. Where writes bring no more, as where replies take a good part of T, a
+// window that is open will do.
 func (s *Session) Vouch(ctx context.Context) error {
-	enough := s.Timeout() / 5 // probes are at most T/8 apart
+	enough := s.Timeout() / 4
 	open := func() bool { return time.Until(s.Deadline()) > enough }
 	for probes := 1; ; probes++ {
 		if open() {
@@ -250,10 +250,9 @@ func (s *Session) Vouch(ctx context.Context) error {
 		if err != nil && !errors.Is(err, wire.ErrConnection) && err != wire.ErrThrottled {
 			return err
 		}
-		// Two writes, one after the other, open it (see package window).
-		if probes == 2 {
-			enough = 0
-		}
+		// Two writes, one after the other, open it (see package window); the
+		// first has perhaps travelled with the request for the turn.
+		enough = s.Timeout() / 5 * time.Duration(2-min(probes, 2))
 		if err == nil && (probes%2 == 1 || open()) {
 			continue
 		}

@@ -146,11 +146,12 @@ func (w *Window) Wrote() time.Time {
 	return w.wrote
 }
 
-// Interval returns how far apart writes may be at now to keep the window open:
-// T/8, or less, to make a whole number of them span the lag and a round trip of
-// T/40. Three round trips are in the window; where they take longer, they leave
-// no room for long intervals.
-func (w *Window) Interval(now time.Time) time.Duration {
+// Interval returns how long after a write at wrote the next one is due, to keep
+// the window open: T/8, or less, to make a whole number of them span the lag
+// and a round trip of T/40. Three round trips are in the window; where they
+// take longer, they leave no room for long intervals. Nor does a window that
+// falls behind: after an outage, or in a session that has only read for long.
+func (w *Window) Interval(wrote time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	roundTrip := w.timeout / 40
@@ -158,10 +159,21 @@ func (w *Window) Interval(now time.Time) time.Duration {
 	if span > interval {
 		interval = span / ((span + interval - 1) / interval)
 	}
-	if w.trip > roundTrip || now.Sub(w.wrote) > interval+w.timeout/16 {
-		interval /= 4
+	if w.trip > roundTrip {
+		return interval / 4
 	}
-	return interval
+	behind := w.base.Add(w.lag + 2*interval + w.timeout/20).Sub(wrote)
+	switch {
+	case behind >= interval:
+		return interval
+	case len(w.answers) > 1: // two writes count the next answer, once it is as old as the lag
+		if counts := w.answers[1].came.Add(w.lag).Sub(wrote); counts > 0 {
+			return min(interval, counts)
+		} else if wrote.Sub(w.wrote) < interval { // it is answered soon
+			return w.trip + w.timeout/100
+		}
+	}
+	return max(interval/4, behind)
 }
 
 // Clock is the clock of a session: it runs on while the machine is suspended,
