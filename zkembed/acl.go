@@ -50,7 +50,7 @@ func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
 			if len(fixed) == n {
 				return nil, false
 			}
-		case a.Scheme == "digest" && strings.Count(a.ID, ":") == 1 && !strings.HasSuffix(a.ID, ":"):
+		case a.Scheme == "digest" && strings.Count(strings.TrimRight(a.ID, ":"), ":") == 1: // as Java splits
 			fixed = append(fixed, a)
 		case a.Scheme == "ip" && parseIP(a.ID).IsValid():
 			fixed = append(fixed, a)

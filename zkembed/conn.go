@@ -28,7 +28,6 @@ type conn struct {
 
 	dead chan struct{} // closed when the connection has ended
 	quit chan struct{} // closed when no more is processed; the queue is still delivered
-	eof  chan struct{} // closed when the client has sent its last
 	once sync.Once
 	last sync.Once
 
@@ -105,7 +104,8 @@ func (c *conn) retire() {
 func (c *conn) send(b []byte, due time.Time) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	c.sent++
-	if c.out.push(item{b: b, due: due}) > maxUnread {
+	it := item{b: b, due: due}
+	if c.out.push(it)-it.size() > maxUnread { // a long answer to a client that reads is no backlog
 		c.kill()
 	}
 }
@@ -113,7 +113,6 @@ func (c *conn) send(b []byte, due time.Time) {
 // read passes packets on until the client closes or sends none. It keeps
 // reading while the server is cut off, as a client's kernel keeps accepting.
 func (c *conn) read() {
-	defer close(c.eof)
 	defer c.in.close()
 	from := &hurried{nc: c.nc, pause: noSession}
 	r := bufio.NewReader(from)

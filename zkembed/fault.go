@@ -213,9 +213,8 @@ func (c *conn) before(r request, a Action) bool {
 	case actDrop:
 		return false
 	case actHang:
-		select {
-		case <-c.quit:
-		case <-c.eof:
+		for hangs := true; hangs && !c.finished(); { // until the client closes, which shows behind all that it has sent
+			_, hangs = c.in.pop(c.quit)
 		}
 		return false
 	case actDelay:

@@ -3,6 +3,7 @@ package zkembed
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -138,7 +139,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 	remote := remoteOf(nc)
 	c := &conn{
 		s: s, nc: nc, remote: remote, in: newQueue(), out: newQueue(),
-		dead: make(chan struct{}), quit: make(chan struct{}), eof: make(chan struct{}), since: time.Now(),
+		dead: make(chan struct{}), quit: make(chan struct{}), since: time.Now(),
 		ids: []identity{{"ip", hostOf(remote)}}, view: s.leader,
 	}
 	s.mu.Lock()
@@ -222,9 +223,9 @@ func WithTick(tick time.Duration) Option {
 // WithSessionTimeouts limits the time-outs that sessions get. Zero leaves a
 // bound at its default of 2 or 20 ticks.
 func WithSessionTimeouts(lowest, highest time.Duration) Option {
-	return option(lowest >= 0 && highest >= 0 && (lowest <= highest || highest == 0),
+	return option(lowest >= 0 && highest >= 0 && max(lowest, highest) <= math.MaxInt32*time.Millisecond && (lowest <= highest || highest == 0),
 		func(c *config) { c.minTime, c.maxTime = lowest, highest },
-		"session time-outs from %v to %v: want 0 <= lowest <= highest", lowest, highest)
+		"session time-outs from %v to %v: want 0 <= lowest <= highest < 597h", lowest, highest)
 }
 
 // WithReaper sets how often empty containers and outlived TTL nodes are

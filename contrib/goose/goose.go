@@ -24,6 +24,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -35,7 +36,7 @@ import (
 type Locker struct {
 	mutex *lock.Mutex
 	turn  chan struct{} // holds one from Lock to Unlock: a lost hold is not taken for the next one
-	held  *coord.Hold
+	held  atomic.Pointer[coord.Hold]
 }
 
 // New returns the locker of the mutex at path. It does no I/O. An invalid path
@@ -49,27 +50,31 @@ func New(client *coord.Client, path string) (*Locker, error) {
 }
 
 // Lock waits for the lock until ctx ends.
-func (l *Locker) Lock(ctx context.Context, _ *sql.DB) (err error) {
+func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
 		return recipe.Ended(ctx)
 	}
-	if l.held, err = l.mutex.Acquire(ctx); err != nil {
+	held, err := l.mutex.Acquire(ctx)
+	if err != nil {
 		<-l.turn
+		return err
 	}
-	return err
+	l.held.Store(held)
+	return nil
 }
 
 // Unlock releases the lock. If it was lost meanwhile, the error matches
 // [coord.ErrLost]: another replica may have migrated at the same time.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
-	if l.held == nil {
+	held := l.held.Swap(nil)
+	if held == nil {
 		return l.mutex.Client().Failure("unlock", l.mutex.Path(), fmt.Errorf("%w: it is not locked", coord.ErrInvalid))
 	}
-	defer func() { l.held = nil; <-l.turn }()
-	err := l.held.Release(ctx)
-	if lost := l.held.Err(); errors.Is(lost, coord.ErrLost) {
+	defer func() { <-l.turn }()
+	err := held.Release(ctx)
+	if lost := held.Err(); errors.Is(lost, coord.ErrLost) {
 		err = recipe.Joined(lost, err)
 	}
 	return l.mutex.Client().Failure("unlock", l.mutex.Path(), err)

@@ -14,6 +14,7 @@ import (
 
 	zkgoose "github.com/zkcoord/zkcoord/contrib/goose"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -166,6 +167,8 @@ func TestAnUnlockWithoutALockIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, locker.Unlock(t.Context(), nil), coord.ErrInvalid)
 	require.NoError(t, locker.Lock(coordtest.Limited(t), nil))
-	require.NoError(t, locker.Unlock(t.Context(), nil))
-	require.ErrorIs(t, locker.Unlock(t.Context(), nil), coord.ErrInvalid)
+	unlock := func() error { return locker.Unlock(t.Context(), nil) }
+	one, other := coordtest.Go(unlock), coordtest.Go(unlock)
+	err = recipe.Joined(zktest.Receive(t, coordtest.Soon, one, "it ends"), zktest.Receive(t, coordtest.Soon, other, "it ends"))
+	require.ErrorIs(t, err, coord.ErrInvalid)
 }

@@ -2,6 +2,7 @@ package attend
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,8 +39,7 @@ func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 		}
 	}
 	// It gets its place with its mode.
-	made := fmt.Sprintf("%s.%d", path, os.Getpid())
-	_ = os.Remove(made) // of one that was killed, and had the same pid
+	made := path + "." + rand.Text()[:8] // not the pid, which processes of other containers have, too
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
 		return nil, err

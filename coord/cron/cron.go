@@ -116,7 +116,7 @@ func Beside(n int) Option {
 }
 
 // Skip leaves out the slots that are due while one is under way, by the clock
-// of the client that runs it.
+// of the client that notes its end: the one that ran it, or that finds it over.
 func Skip() Option {
 	return func(c *Cron) error {
 		c.skip = true

@@ -214,14 +214,18 @@ func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 func (b *Barrier) Remove(ctx context.Context) error {
 	var brought []coord.Op
 	remove := func(ctx context.Context) error {
-		_, stat, err := b.client.Get(ctx, b.ready.path)
-		if err != nil {
-			return err
+		for {
+			_, stat, err := b.client.Get(ctx, b.ready.path)
+			if err != nil {
+				return err
+			}
+			// Not while a member is there: a directory with children stays.
+			ops := append([]coord.Op{coord.DeleteOp(b.ready.path, stat.Version)}, brought...)
+			if _, err = b.client.Txn(ctx, append(ops, coord.DeleteOp(b.path, -1))...); !errors.Is(err, coord.ErrNoNode) {
+				return err
+			}
+			brought = nil // the barrier has gone, or what the next round deleted
 		}
-		// Not while a member is there: a directory with children stays.
-		ops := append([]coord.Op{coord.DeleteOp(b.ready.path, stat.Version)}, brought...)
-		_, err = b.client.Txn(ctx, append(ops, coord.DeleteOp(b.path, -1))...)
-		return err
 	}
 	err := b.client.Retry(ctx, remove)
 	if errors.Is(err, coord.ErrNotEmpty) {

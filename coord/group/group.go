@@ -96,7 +96,8 @@ func check(data []byte) error {
 
 // Set replaces the member's data. It succeeds only while the membership's node
 // exists: afterwards the error matches [coord.ErrLost], or [coord.ErrReleased].
-// It repeats itself over lost connections. Three requests in three round trips.
+// It repeats itself over lost connections. Three requests in three round trips,
+// and two more before it is refused.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	err := check(data)
 	if err == nil {

@@ -161,7 +161,7 @@ func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 		former := q.former
 		q.mu.Unlock()
 		if former != nil && q.mutex.delay > 0 { // whose node is deleted in the background
-			_ = former.Release(ctx)
+			_ = release(ctx, []*coord.Hold{former}, nil)
 		}
 		h, err := q.mutex.inLine(ctx, q.mutex.client.TryAcquire, true)
 		q.mu.Lock()

@@ -458,3 +458,29 @@ func TestATryWithAnEndedContextGetsNoTurn(t *testing.T) {
 		require.ErrorIs(b, coordtest.Err(m.TryAcquire(ended)), context.Canceled)
 	})
 }
+
+// endsAfter is a context that ends when it has been asked.
+type endsAfter struct {
+	context.Context
+	end context.CancelFunc
+}
+
+func (c endsAfter) Err() error {
+	defer c.end()
+	return c.Context.Err()
+}
+
+func TestATryThatWaitsForItsFormerNodeEndsWithItsContext(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		m := mutex(b.T, c, "/lock", lock.LocalQueue(1, time.Hour), lock.Delay(delay))
+		h, err := m.TryAcquire(b.Context())
+		require.NoError(b, err)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.Hang())
+		require.NoError(b, h.Release(b.Context()))
+		ctx, end := context.WithCancel(b.Context())
+		begun := time.Now()
+		require.ErrorIs(b, coordtest.Err(m.TryAcquire(endsAfter{ctx, end})), context.Canceled)
+		require.Less(b, time.Since(begun), time.Second)
+	})
+}

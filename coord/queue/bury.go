@@ -17,7 +17,8 @@ const MaxReason = 1000
 
 // DeadLetter is an item of the queue at PATH/dead, with its history.
 // Deliveries, Item, By and Reason are 0 and "" for one that another program or
-// an earlier version of this package put there.
+// an earlier version of this package put there, or that was removed while they
+// were read.
 type DeadLetter struct {
 	Name       string // of its node among the dead letters
 	Data       []byte

@@ -201,11 +201,8 @@ func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 		_, err := i.hold.Txn(ctx, own)
 		return err
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		return i.queue.explain("nack", i.queue.dispatcher.park(i, delay))
-	case errors.Is(err, coord.ErrUnconfirmed):
-		return i.queue.explain("nack", err)
 	}
 	return i.end("nack", err)
 }
@@ -227,6 +224,7 @@ func (i *Item) end(op string, err error) error {
 		i.hold.Abandon()
 		err = stale(refused)
 	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late
+		i.hold.Abandon()
 	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrReleased):
 		err = stale(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // not sent, so the claim goes on

@@ -244,7 +244,7 @@ func (l Layout) decode(data []byte) (limit int, err error) {
 var ErrLimit = errors.New("semaphore limits disagree")
 
 // Limit returns the stored limit. One request, or none when this process
-// watches the limit already.
+// watches the limit already; three more before it says that none is stored.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	stored := *s
 	stored.limit = Stored

@@ -20,6 +20,7 @@ import (
 const (
 	maxName   = 200     // bytes of a key, as it is written in a node's name
 	maxRanges = 100_000 // ranges of a hash
+	maxWeight = 1_000_000
 )
 
 // list is a list of keys, sorted.

@@ -26,6 +26,8 @@ func (m Member) equal(o Member) bool {
 	return m.ID == o.ID && m.Node == o.Node && m.Weight == o.Weight && m.Zone == o.Zone && m.Leaving == o.Leaving && bytes.Equal(m.Data, o.Data)
 }
 
+func (m Member) valid() bool { return m.Weight >= 0 && m.Weight <= maxWeight }
+
 // takes is the weight with which a member takes keys.
 func (m Member) takes() int {
 	if m.Leaving {
@@ -107,6 +109,9 @@ func decode(data []byte) (*Plan, error) {
 	}
 	valid := err == nil && len(p.Owners) == len(p.Keys) && slices.IsSorted(p.Keys) &&
 		!slices.ContainsFunc(p.Owners, func(o int) bool { return o < Nobody || o >= len(p.Members) })
+	for _, m := range p.Members {
+		valid = valid && m.valid()
+	}
 	for at := range p.Moved {
 		valid = valid && at >= 0 && at < len(p.Keys)
 	}

@@ -147,7 +147,7 @@ func (s *Shards) member(node string, data []byte, plan *Plan) (m Member, ok bool
 	if plan != nil {
 		known = slices.IndexFunc(plan.Members, func(m Member) bool { return m.Node == node })
 	}
-	if json.Unmarshal(data, &m) != nil || m.ID == "" || m.Weight < 0 {
+	if json.Unmarshal(data, &m) != nil || m.ID == "" || !m.valid() {
 		if known < 0 {
 			return m, false
 		}

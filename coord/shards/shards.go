@@ -83,8 +83,8 @@ func ID(id string) Option {
 // default. A member of weight 0 owns none.
 func Weight(w int) Option {
 	return func(s *Shards) error {
-		if w < 0 || w > 1_000_000 {
-			return fmt.Errorf("%w: weight %d: it must be between 0 and 1000000", coord.ErrInvalid, w)
+		if w < 0 || w > maxWeight {
+			return fmt.Errorf("%w: weight %d: it must be between 0 and %d", coord.ErrInvalid, w, maxWeight)
 		}
 		s.self.Weight = w
 		return nil

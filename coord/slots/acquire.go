@@ -37,11 +37,7 @@ func (s *Slots) attempt(ctx context.Context, try bool) (slot *Slot, err error) {
 	if s.owner != "" {
 		a.client = s.client.Fresh() // it must not miss the number that it had
 	}
-	defer func() {
-		if a.place != nil {
-			a.place.Abandon() // the caller need not wait for the deletion
-		}
-	}()
+	defer a.leave() // the caller need not wait for the deletion
 	for {
 		if err := a.choose(ctx); err != nil {
 			return nil, err

@@ -55,7 +55,8 @@
 // # Cost
 //
 // Get: one read. A change: a read and a transaction, also where the value stays
-// the same; the read less in a process that observes the value. The first
-// change of a [Value] also makes a node in guards. A change wakes all who
-// observe, which read it.
+// the same; the read less in a process that observes the value. One that is
+// refused: two reads, and an empty write between them. The first change of a
+// [Value] also makes a node in guards. A change wakes all who observe, which
+// read it.
 package value

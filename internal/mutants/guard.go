@@ -29,7 +29,11 @@ var guards = []mutant{
 		"forward", `signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)`, ""),
 	off("no process waits for the reader of a note", in(runs, "TestNothingWaitsForANoteThatIsStuck"),
 		"Notes.add", `if len(n.pending) < most {`, `if _, _ = n.File.Write(p); false {`),
-	off("the children of a process without its first thread are reached", in(keeper, "TestTheChildrenOfAProcessWithoutItsFirstThread"),
+	off("a process without its first thread is reached", in(keeper, "TestAProcessWithoutItsFirstThread"),
+		"processOf", `'X' || threads}`, `'X' || threads && false}`),
+	off("a zombie in the command's group keeps no lock", in(runs, "TestAZombieInTheCommandsGroup"),
+		"sweep.round", ` && !reachesAll {`, ` {`),
+	off("the children of a process without its first thread are reached", in(keeper, "TestAProcessWithoutItsFirstThread"),
 		"processOf", `if len(fields) < 2 {`, `if len(fields) < 2 || fields[0][0] == 'Z' {`),
 }
 

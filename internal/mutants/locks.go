@@ -11,6 +11,8 @@ var locks = []mutant{
 		"Client.Acquire", `acquireInLine(ctx, spec, rule, outer != nil)`, `acquireInLine(ctx, spec, rule, false)`),
 	off("inside of a hold: only the latest state is refused", in(coord, "TestAWriterThatHasGone"),
 		"Client.Acquire", `c.Fresh().acquireInLine(`, `c.acquireInLine(`),
+	off("local queue: a try that waits ends with its context", in(lock, "TestATryThatWaitsForItsFormer"),
+		"local.try", `_ = release(ctx, []*coord.Hold{former}, nil)`, `_ = former.Release(ctx)`),
 	off("local queue: a try waits for the end of the hold before", in(lock, "TestATryAfterARelease"),
 		"local.try", `former != nil && q.mutex.delay > 0`, `false`),
 	off("local queue: a try keeps no node that has no turns", in(lock, "TestATryAfterARelease"),

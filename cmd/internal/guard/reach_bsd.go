@@ -31,6 +31,8 @@ func keepFromCommand() {
 // Able returns why a command cannot be guarded here, or nil.
 func Able() error { return nil }
 
+const reachesAll = false
+
 // eachDescendant finds them on Linux only; elsewhere the command's process
 // group must do.
 func eachDescendant(func(pid int)) {}

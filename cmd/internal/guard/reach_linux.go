@@ -47,6 +47,10 @@ func Able() error {
 	return nil
 }
 
+// reachesAll: eachDescendant finds whoever is in the command's process group,
+// too.
+const reachesAll = true
+
 // eachDescendant visits the descendants of this process in its session, by the
 // kernel's process table. Most of them are visited as soon as they are read: a
 // child may be gone a moment later.
@@ -125,5 +129,7 @@ func processOf(pid, session int) (p process, known bool) {
 		return p, false
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
-	return process{pid, parent, fields[0][0] != 'Z' && fields[0][0] != 'X'}, err == nil
+	// A zombie whose other threads run is one whose first thread has ended.
+	threads := len(fields) > 17 && string(fields[17]) != "0" && string(fields[17]) != "1"
+	return process{pid, parent, fields[0][0] != 'Z' && fields[0][0] != 'X' || threads}, err == nil
 }

@@ -29,7 +29,7 @@ type sweep struct {
 func (s *sweep) round(group int, sig syscall.Signal) time.Duration {
 	s.left = nil
 	s.empty++
-	if group != 0 && unix.Kill(-group, sig) == nil {
+	if group != 0 && unix.Kill(-group, sig) == nil && !reachesAll { // also if only zombies are left there
 		s.empty = 0
 	}
 	eachDescendant(func(pid int) {

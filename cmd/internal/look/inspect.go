@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -88,8 +87,8 @@ func (r *Report) contender(position int, info inspect.Contender) Contender {
 func SessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
 // isNoSession reports whether the servers report this owner for a node of no
-// session, or for a container.
-func isNoSession(id int64) bool { return id == 0 || id == math.MinInt64 }
+// session, such as a container.
+func isNoSession(id int64) bool { return id == 0 }
 
 // family is the recipe a kind belongs to. A plain lock is at home in the line
 // of a shared one, too.

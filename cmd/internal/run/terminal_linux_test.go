@@ -306,3 +306,14 @@ func mask(status, name string) uint64 {
 	}
 	return 0
 }
+
+// Its parent has left the session, and does not collect it.
+func TestAZombieInTheCommandsGroupKeepsNoLock(t *testing.T) {
+	w := cmdtest.World(t)
+	const script = `perl -MPOSIX -e '$| = 1; exit if !fork; POSIX::setsid(); print "$$\n"; sleep 600' & wait; sleep 600`
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script)...)
+	parent := p.Number()
+	t.Cleanup(func() { _ = syscall.Kill(parent, syscall.SIGKILL) })
+	require.Zero(t, cmdtest.On(t, w, "revoke", "--wait", "--timeout", "20s", w.Path("l")).Exit())
+	require.Equal(t, 143, p.Exit())
+}

@@ -54,7 +54,7 @@ func (n *Notes) add(p []byte, most int) {
 type Remarks struct{ *Notes }
 
 func (r Remarks) Write(p []byte) (int, error) {
-	r.add(p, MostNotes/2)
+	r.add(p, MostNotes/2-len(p))
 	return len(p), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +35,14 @@ func TestANoteShowsWhatItQuotesAndDoesNotSendItToTheTerminal(t *testing.T) {
 	s := &Streams{Err: &to}
 	s.Note("begun by %s,\nand not ended: %d %%", "evil\x1b]0;title\a Ünï 日本", 7)
 	require.Equal(t, Program+": begun by evil\\x1b]0;title\\a Ünï 日本,\nand not ended: 7 %\n", to.String())
+}
+
+func TestALongRemarkLeavesRoomForTheEnd(t *testing.T) {
+	t.Parallel()
+	n := &Notes{} // nothing is delivered
+	n.more = sync.NewCond(&n.mu)
+	_, _ = Remarks{n}.Write(make([]byte, MostNotes))
+	require.Empty(t, n.pending)
+	_, _ = n.Write([]byte("the end"))
+	require.Equal(t, "the end", string(n.pending))
 }
