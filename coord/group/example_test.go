@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -45,8 +46,8 @@ func Example() {
 			break
 		}
 	}
-	fmt.Println(<-left)
-	// Output:
-	// host1 is at 10.1.2.3:8080
-	// <nil>
+	if err := <-left; err != nil && !errors.Is(err, context.Canceled) { // it may have been seen before Stay knew that it had joined
+		log.Fatal(err)
+	}
+	// Output: host1 is at 10.1.2.3:8080
 }
