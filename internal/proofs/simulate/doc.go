@@ -23,8 +23,7 @@
 // resource never turns a trusted holder away; no two transactions of a hold
 // write the same value into a counter; a call returns when its context ends;
 // every error is a documented one. After the last fault: the first grant on
-// each path within the session time-out and a little, where all numbers are
-// kept for their owners within the longest cooldown more, every worker's turn
+// each path within the session time-out and a little, every worker's turn
 // within a limit, and nothing left of nodes, watches, sessions and goroutines.
 // Afterwards: the rules of package history. Over a run: every kind of fault has
 // really struck.

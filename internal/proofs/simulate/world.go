@@ -35,7 +35,6 @@ type world struct {
 
 	shop   *workload.Shop   // nil in seeds without a queue
 	ledger *workload.Ledger // nil in seeds without jobs
-	slots  int              // how many numbers there are
 	fence  history.Fence
 	dirs   []string // of claims
 
@@ -49,7 +48,6 @@ type world struct {
 	foreign    map[string]time.Time     // until when claims may meet a foreign contender, by directory
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from repaired to the first grant on a path
-	cooldown   time.Duration            // of the numbers' owners, when all faults were over
 	newest     map[string]int64         // the largest token that the resource at a path has seen
 	rules      []history.Rule
 }
