@@ -463,7 +463,7 @@ func TestACommandThatWasWaitedForForLongIsNotEnded(t *testing.T) {
 	w := cmdtest.World(t)
 	const session = 20 * time.Second
 	var commands []*cmdtest.Process
-	for _, wait := range []time.Duration{session / 2, session * 2 / 3} {
+	for _, wait := range []time.Duration{session / 2, session * 2 / 3, session * 68 / 100, session * 70 / 100} {
 		path := w.Path(wait.String())
 		lock := []string{"--zk", w.ConnectString(), "--session-timeout", session.String(), "lock", "--kill-after", (session / 4).String(), path, "--", "sh", "-c"}
 		cmdtest.Start(t, append(lock, fmt.Sprintf("echo holds; sleep %f", wait.Seconds()))...).Line()

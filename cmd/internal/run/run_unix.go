@@ -112,10 +112,12 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 	go r.accompany(waiting, r.client, r.look)
 	r.hold, err = r.task.acquire(r.ctx, c, r.client)
 	r.granted = time.Now()
-	t := r.client.SessionTimeout()
-	for range 10 { // writes after a long wait are under way
-		if err == nil && r.hold.Err() == nil && time.Until(r.hold.Deadline()) < r.killAfter+t/16 {
-			time.Sleep(t / 100)
+	// After a long wait, writes are under way that move the window. Without
+	// them a command that takes long to end would be told to end at once.
+	session := r.client.SessionTimeout()
+	for range 10 {
+		if err == nil && r.hold.Err() == nil && time.Until(r.hold.Deadline()) < r.killAfter+session/16 {
+			time.Sleep(session / 100)
 		}
 	}
 	return err
