@@ -33,7 +33,7 @@ type Cron struct {
 	schedule Schedule
 	ledger   *once.Once
 	jobs     []once.Option
-	keeps    bool // what was asked for
+	keeps    bool // Keep or KeepLast was given
 	attempts int  // 0: as many as it takes
 	backoff  time.Duration
 	catchUp  int

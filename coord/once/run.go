@@ -30,9 +30,9 @@ type Run struct {
 type job struct {
 	*Once
 	place
-	key string
-	try bool
-	now *coord.Client // for its reads
+	key    string
+	try    bool
+	reader *coord.Client
 }
 
 func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result, error) {
@@ -69,7 +69,7 @@ func (o *Once) begin(ctx context.Context, op, key string, try bool) (*Run, Resul
 	}
 	j := &job{o, at, key, try, o.client}
 	if o.prunes() {
-		j.now = o.client.Fresh() // a server that lags shows records that were deleted
+		j.reader = o.client.Fresh() // a server that lags shows records that were deleted
 	}
 	r, found, err := j.begin(ctx)
 	return r, found.result(key), o.client.Failure(op, o.path, err)
@@ -83,7 +83,7 @@ var errOver = errors.New("the job has ended")
 // says how the job ended, as does the error if it did not end well.
 func (j *job) begin(ctx context.Context) (*Run, record, error) {
 	for {
-		found, _, err := j.read(ctx, j.now, j.place)
+		found, _, err := j.read(ctx, j.reader, j.place)
 		if err != nil {
 			return nil, found, err
 		}
@@ -155,7 +155,7 @@ func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 // stay for ever.
 func (j *job) isOver(ctx context.Context, v *coord.View) (bool, error) {
 	for {
-		found, stat, err := j.read(ctx, j.now, j.place)
+		found, stat, err := j.read(ctx, j.reader, j.place)
 		if over, _ := j.verdict(found); over || err != nil {
 			return over, err
 		}
@@ -176,7 +176,7 @@ func (r *Run) begin(ctx context.Context) (found record, err error) {
 	err = r.job.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			var stat coord.Stat
-			if found, stat, err = r.job.read(ctx, r.job.now, r.job.place); err != nil {
+			if found, stat, err = r.job.read(ctx, r.job.reader, r.job.place); err != nil {
 				return err
 			}
 			if found.ID != id { // or it was written, and the reply was lost

@@ -20,9 +20,9 @@ var jobs = []mutant{
 	off("job: all who wait hear of the end", in(ledger, "TestAllWhoWait"),
 		"job.acquire", `			stop(errOver)`, ""),
 	off("job: a wait leaves no watch on a record that stays", in(ledger, "TestAWaitLeavesNoWatch"),
-		"job.isOver", `		found, stat, err := j.read(ctx, j.now, j.place)`,
+		"job.isOver", `		found, stat, err := j.read(ctx, j.reader, j.place)`,
 		`		_, _, _ = recipe.NewRecord(j.client, j.record()).Look(v, nil)
-		found, stat, err := j.read(ctx, j.now, j.place)`),
+		found, stat, err := j.read(ctx, j.reader, j.place)`),
 	off("job: attempts are their time apart", in(ledger, "TestAttemptsAreTheirTimeApart"),
 		"Run.pause", `if found.State != Failed || r.job.backoff == 0 {`, `if true {`),
 	off("job: a try does not wait for the time of the next attempt", in(ledger, "TestAttemptsAreTheirTimeApart"),
