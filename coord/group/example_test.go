@@ -39,7 +39,7 @@ func Example() {
 		}
 		for _, m := range members {
 			fmt.Printf("%s is at %s\n", m.ID, m.Data)
-			time.AfterFunc(time.Second, leave) // for the example; a member is seen before its Stay knows that it has joined
+			time.AfterFunc(time.Second, leave) // for the example
 		}
 		if here.Err() != nil && len(members) == 0 {
 			break
