@@ -162,6 +162,9 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 		},
 		func() {
 			hire(2+r.IntN(4), "slots", "/slots", workload.Number(1+r.IntN(3)))
+			for _, owner := range workload.Owners {
+				hire(1, "slots operator", "/slots", workload.Forget(owner))
+			}
 			rules = append(rules, history.Numbers("/slots"))
 		},
 	}

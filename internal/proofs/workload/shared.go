@@ -67,13 +67,16 @@ func Count(w *Worker, c *coord.Client) bool {
 	return err == nil
 }
 
+// Owners are the names of the owners of [Number].
+var Owners = []string{"owner0", "owner1"}
+
 // Number has a number below n of its own for a while. Some workers are owners,
 // by names that several of them go by.
 func Number(n int) Use {
 	return func(w *Worker, c *coord.Client) bool {
 		owner, opts := "", []slots.Option(nil)
 		if Chance(w.Rand, 0.5) {
-			owner = "owner" + strconv.Itoa(w.Rand.IntN(2))
+			owner = Owners[w.Rand.IntN(len(Owners))]
 			opts = append(opts, slots.Durable(owner, upTo(w.Rand, w.Pace.Timeout/2)))
 		}
 		s := must(slots.New(c, w.Key, n, opts...))
@@ -96,5 +99,21 @@ func Number(n int) Use {
 		linger(w, g)
 		w.release("a number", g.Release)
 		return true
+	}
+}
+
+// Forget is an operator's: now and then it forgets an owner of [Number], and at
+// once when the faults are over, for others are to wait for no cooldown then.
+func Forget(owner string) Use {
+	return func(w *Worker, c *coord.Client) bool {
+		if !w.isCalm() && !Chance(w.Rand, 0.2) {
+			return false
+		}
+		s, forgetting := must(slots.New(c, w.Key, 1)), w.call()
+		err := s.Forget(forgetting.ctx, owner)
+		if forgetting.end("Forget", err, coord.ErrBusy); err == nil {
+			w.Count("owners forgotten")
+		}
+		return err == nil
 	}
 }
