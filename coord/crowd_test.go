@@ -370,7 +370,7 @@ func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
 		require.Empty(t, last, "two holders")
 		require.Equal(t, 1, lists())
 		b.Close(c, other)
-		require.ErrorIs(t, (<-last).err, coord.ErrClosed)
+		require.ErrorIs(t, (<-last).Err, coord.ErrClosed)
 	})
 }
 
@@ -392,8 +392,8 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 		}
 		for range 20 {
 			next := <-acquire()
-			require.NoError(t, next.err)
-			holds = append(holds, next.hold)
+			require.NoError(t, next.Err)
+			holds = append(holds, next.Value)
 		}
 		var waiting []<-chan outcome
 		for range 60 {

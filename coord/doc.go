@@ -45,12 +45,12 @@
 //     requests that the paused one had sent may still arrive. No lock service
 //     can prevent that. Give the [Hold.Token] to the resource, and let it
 //     refuse smaller ones; or write by [Hold.Txn].
-//   - Trust rests on clocks of client and leader whose speeds differ by less
-//     than 2 %, and on those of the client seeing every suspend and pause
-//     (those of a virtual machine that is restored or migrated may not). A
-//     leader whose pings come late by more than half a tick, or T/8, and
-//     observers behind an ObserverMaster, are not allowed for. The token is for
-//     these, too.
+//   - Trust rests on the clocks of client and leader running within 2 % of each
+//     other, and on the client's clock noticing every suspend and pause (a
+//     virtual machine's may not, when it is restored or migrated). A leader
+//     whose pings come late by more than half a tick, or T/8, and observers
+//     behind an ObserverMaster, are not allowed for. The token is for these,
+//     too.
 //   - A contender of another dialect that comes after a claim was granted
 //     cannot be stopped; it is reported ([event.Foreign]).
 //   - What a holder reads after a reconnect may be older than its grant: its
@@ -61,7 +61,7 @@
 //     connection, may be carried out later, even after later requests of the
 //     session. Claims, holds, [ExactlyOnce] and the recipes allow for that,
 //     unless they say otherwise. [Client.Set], [Client.Delete] and [Client.Txn]
-//     do as their versions and checks say: name them.
+//     are protected only by the versions and checks that you pass: pass them.
 //
 // # When the session or connection fails
 //

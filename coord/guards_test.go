@@ -166,6 +166,19 @@ func TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen(t *testing.T) {
 	})
 }
 
+func TestWritesThatAreThrottledOpenNoWindow(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h, waiter := b.acquire(b.Open()), b.Open()
+		waiting := b.acquireLater(waiter)
+		time.Sleep(T * 85 / 100) // a tenth of its window is left
+		throttled := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: waiter.SessionID(), Times: 2}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		require.NoError(b, h.Release(b.Context()))
+		next := b.granted(waiting)
+		require.Equal(b, 2, throttled.Fired())
+		require.Greater(b, time.Until(next.Deadline()), T/5)
+	})
+}
+
 // The server removes empty containers at any time, also while a child is on its
 // way.
 func TestADirectoryWhoseParentIsRemovedMeanwhileIsMadeFromTheBeginning(t *testing.T) {

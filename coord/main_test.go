@@ -97,17 +97,11 @@ func (b bubble) stand(c *coord.Client, spec coord.Spec) *coord.Hold {
 }
 
 // outcome is what an acquire in the background came to.
-type outcome struct {
-	hold *coord.Hold
-	err  error
-}
+type outcome = coordtest.Outcome[*coord.Hold]
 
 // later acquires in the background.
 func (b bubble) later(acquire func(context.Context) (*coord.Hold, error)) <-chan outcome {
-	return coordtest.Go(func() outcome {
-		h, err := acquire(b.Context())
-		return outcome{h, err}
-	})
+	return coordtest.Begin(b.Context(), acquire)
 }
 
 // acquireLater acquires the mutex in the background. It returns when that
@@ -126,7 +120,7 @@ func acquirer(c *coord.Client, spec coord.Spec, rule coord.Rule) func(context.Co
 func (b bubble) granted(later <-chan outcome) *coord.Hold {
 	b.Helper()
 	o := <-later
-	return b.hold(o.hold, o.err)
+	return b.hold(o.Value, o.Err)
 }
 
 // nodesOf lists the nodes that belong to a session.
@@ -190,9 +184,7 @@ func (b bubble) contenders(c *coord.Client, dir string, kinds ...string) []inspe
 
 // asked counts the requests of a client during f.
 func (b bubble) asked(c *coord.Client, f func()) zkembed.Counts {
-	before := b.Server.SessionCounts(c.SessionID())
-	f()
-	counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+	counts := coordtest.Spent(b.Server, c, f)
 	delete(counts, zkembed.OpPing)
 	return counts
 }

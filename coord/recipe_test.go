@@ -59,7 +59,7 @@ func TestALatchOpensForAllWhenTheLastHasCountedDownAndStaysOpen(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		for _, over := range waits {
-			require.NoError(b, (<-over).err)
+			require.NoError(b, (<-over).Err)
 		}
 		require.NoError(b, other.Wait(b.Context()))
 	})
@@ -96,6 +96,6 @@ func TestAPausableThatIsLostInThePauseSaysSo(t *testing.T) {
 		line := b.nodesOf(mutex.client.SessionID())
 		require.Len(b, line, 1)
 		require.NoError(b, other.Delete(b.Context(), line[0], -1))
-		require.ErrorIs(b, (<-first).err, coord.ErrLost)
+		require.ErrorIs(b, (<-first).Err, coord.ErrLost)
 	})
 }

@@ -153,18 +153,26 @@ func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 }
 
 func TestNoProbesAreSentWithoutClaims(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(t, b.acquire(c).Release(b.Context()))
-		inAnHour := func() zkembed.Counts { return b.asked(c, func() { time.Sleep(time.Hour) }) }
-		require.Zero(t, inAnHour().Total())
-		b.acquire(c)
-		holding := inAnHour()
-		// One write every T/10, and the own watch.
-		writes := time.Hour / (T / 10)
-		require.InDelta(t, writes, holding[zkembed.OpMulti], 0.05*float64(writes))
-		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
-	})
+	for _, c := range []struct {
+		writes float64 // in T, by the table in docs/design.md
+		opts   []coord.Option
+	}{
+		{10.0, nil},
+		{10.9, []coord.Option{coord.WithTick(T / 4)}},
+		{8.0, []coord.Option{coord.WithTick(T / 10)}},
+		{8.0, []coord.Option{coord.WithTick(T / 20)}},
+	} {
+		inBubble(t, func(b bubble) {
+			client := b.Open(c.opts...)
+			require.NoError(t, b.acquire(client).Release(b.Context()))
+			inAnHour := func() zkembed.Counts { return b.asked(client, func() { time.Sleep(time.Hour) }) }
+			require.Zero(t, inAnHour().Total())
+			b.acquire(client)
+			holding := inAnHour()
+			require.InDelta(t, c.writes, float64(holding[zkembed.OpMulti])/float64(time.Hour/T), 0.02*c.writes)
+			require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1, "and the own watch")
+		})
+	}
 }
 
 // The goroutine that finds the window closed is stopped before it ends the

@@ -382,17 +382,17 @@ func TestASessionThatIsToldAgainWithinTheGraceIsNotClosed(t *testing.T) {
 // stranger is a process of another user.
 func stranger(args []string) {
 	dir := args[0]
-	fail(os.Chdir(dir)) // which it would not find its way into
-	fail(syscall.Setgroups(nil))
-	fail(syscall.Setgid(65534))
-	fail(syscall.Setuid(65534))
+	zktest.ExitOn(os.Chdir(dir)) // which it would not find its way into
+	zktest.ExitOn(syscall.Setgroups(nil))
+	zktest.ExitOn(syscall.Setgid(65534))
+	zktest.ExitOn(syscall.Setuid(65534))
 	_, err := net.Dial("unix", "closed")
 	fmt.Println(err)
 	conn, err := net.Dial("unix", "s")
-	fail(err)
-	fail(protocol.Write(conn, protocol.Message{Attend: &someSession}))
+	zktest.ExitOn(err)
+	zktest.ExitOn(protocol.Write(conn, protocol.Message{Attend: &someSession}))
 	var a protocol.Answer
-	fail(protocol.Read(conn, &a, nil))
+	zktest.ExitOn(protocol.Read(conn, &a, nil))
 	fmt.Println(a.Error)
 }
 

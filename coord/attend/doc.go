@@ -28,8 +28,8 @@
 //     that lives.
 //   - A message that cannot be read ends its connection and nothing else.
 //   - A user's connections and all of them are limited ([Options]). The kernel
-//     says whose they are (SO_PEERCRED). Of a session that one user's processes
-//     have told, no other user's can.
+//     says whose they are (SO_PEERCRED). Once one user's processes have told of
+//     a session, no other user's processes can.
 //   - Secrets are kept in memory, and shown in no log and no error. A private
 //     key of the client's TLS configuration is one of them.
 //
@@ -42,10 +42,9 @@
 //     an attendant they have the session time-out to arrive; with it, the
 //     grace. A resource that checks fencing tokens (coord.Hold.Token) needs
 //     neither.
-//   - A program that the process has started does not have the connection,
-//     unless it was given to it: see coord.WithAttendant. What it was given
-//     ends with the attendant: a later one knows it only from the process
-//     itself.
+//   - A child process has the connection only if it was passed on: see
+//     coord.WithAttendant. That copy ends with the attendant; a later attendant
+//     hears of the session only from the process itself.
 //   - A dialer of the client (coord.WithDialer) is not used: the attendant
 //     connects by TCP to the servers as the list names them, which must mean
 //     the same to it. A TLS configuration that calls functions of the program

@@ -72,9 +72,9 @@ func attendant(t *testing.T, o attend.Options) running {
 // attendantMain is an attendant that is a process of its own.
 func attendantMain(args []string) {
 	l, err := attend.Listen(args[0], 0o600)
-	fail(err)
+	zktest.ExitOn(err)
 	fmt.Println("listens")
-	fail(attend.New(attend.Options{Grace: hasty}).Serve(context.Background(), l))
+	zktest.ExitOn(attend.New(attend.Options{Grace: hasty}).Serve(context.Background(), l))
 }
 
 // service starts an attendant as a process.
@@ -136,26 +136,26 @@ func holder(args []string) {
 	events, shared := make(chan event.Event, 8), make(chan *os.File, 1)
 	c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), coord.WithTick(zktest.DefaultTick),
 		news(events), coord.WithAttendant(socket, func(f *os.File) { offer(shared, f) }))
-	fail(err)
+	zktest.ExitOn(err)
 	m, err := lock.New(c, path)
-	fail(err)
+	zktest.ExitOn(err)
 	h, err := m.Acquire(context.Background())
-	fail(err)
+	zktest.ExitOn(err)
 	e := <-events
-	fail(e.Err)
+	zktest.ExitOn(e.Err)
 	pid := 0
 	if program != "" {
 		cmd := exec.Command("sleep", "1000")
 		if program == "with the connection" {
 			cmd.ExtraFiles = []*os.File{<-shared}
 		}
-		fail(cmd.Start())
+		zktest.ExitOn(cmd.Start())
 		pid = cmd.Process.Pid
 	}
 	fmt.Println(pid)
 	bufio.NewScanner(os.Stdin).Scan()
-	fail(h.Err())
-	fail(c.Close(context.Background()))
+	zktest.ExitOn(h.Err())
+	zktest.ExitOn(c.Close(context.Background()))
 	fmt.Println("closed")
 }
 
@@ -172,29 +172,22 @@ func offer(shared chan<- *os.File, f *os.File) {
 func crowd(args []string) {
 	servers, path, socket := args[0], args[1], args[2]
 	n, err := strconv.Atoi(args[3])
-	fail(err)
+	zktest.ExitOn(err)
 	events := make(chan event.Event, n)
 	for i := range n {
 		c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), news(events), coord.WithAttendant(socket))
-		fail(err)
+		zktest.ExitOn(err)
 		m, err := lock.New(c, fmt.Sprintf("%s/%d", path, i))
-		fail(err)
+		zktest.ExitOn(err)
 		_, err = m.Acquire(context.Background())
-		fail(err)
+		zktest.ExitOn(err)
 	}
 	for range n {
 		e := <-events
-		fail(e.Err)
+		zktest.ExitOn(e.Err)
 	}
 	fmt.Println("attended")
 	bufio.NewScanner(os.Stdin).Scan()
-}
-
-func fail(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
 
 // hold starts a holder, and returns when it holds and is attended. program is

@@ -13,9 +13,8 @@
 //	})
 //
 // A [Schedule] has one method, as those of github.com/robfig/cron/v3 have it;
-// [In] and [WallClock] read it by the clock of a time zone. Whose function a
-// slot is depends on which client comes first. If that one dies, another one
-// takes its place.
+// [In] and [WallClock] read it by the clock of a time zone. The first client to
+// come runs the slot. If it dies, another one takes its place.
 //
 // A slot is a job in a ledger of package once ([Cron.Ledger]), and its key is
 // the instant in UTC, not the time at which a client looks at its clock. Beside
@@ -61,10 +60,10 @@
 //
 // A slot that is under way lasts as long as its hold: over outages of T/3. If
 // the hold is lost, the function's context ends, and another client runs the
-// slot again, or nobody does, at most once. Run goes on over lost sessions.
-// Whose function was called, and returned without an error before its hold was
-// lost, has run its slot; if the end could not be put on record ([Report]),
-// another client may run it again.
+// slot again, or nobody does, at most once. Run goes on over lost sessions. A
+// client whose function returned without an error before the hold was lost has
+// run the slot; if the end could not be put on record ([Report]), another
+// client may run it again.
 //
 // # Znodes
 //

@@ -307,7 +307,7 @@ func TestF56AMemberIsNotRefusedForAContenderOfTheOtherDialect(t *testing.T) {
 		waits := b.enter(other)[0]
 		_, err := b.Open().Set(b.Context(), "/overwritten/ready", []byte("mine"), -1)
 		require.NoError(t, err)
-		require.ErrorIs(t, (<-waits).err, coord.ErrForeign, "which is no contender")
+		require.ErrorIs(t, (<-waits).Err, coord.ErrForeign, "which is no contender")
 	})
 }
 

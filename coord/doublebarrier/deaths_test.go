@@ -30,7 +30,7 @@ func TestAMemberThatGivesUpWaitingLeavesNothingAndIsNotCounted(t *testing.T) {
 		waiting(t, bs[1], 1)
 		why := errors.New("no patience")
 		cancel(why)
-		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, first, "Enter ends").err, why)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, first, "Enter ends").Err, why)
 		waiting(t, bs[1], 0)
 		second := entering(t.Context(), bs[1])
 		waiting(t, bs[0], 1)

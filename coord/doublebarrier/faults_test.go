@@ -150,7 +150,7 @@ func TestOneMemberTooManyIsToldSo(t *testing.T) {
 		first := b.enter(bs[0])[0]
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
 		rest := b.enter(bs[1:]...)
-		require.ErrorIs(t, (<-rest[1]).err, doublebarrier.ErrLate)
+		require.ErrorIs(t, (<-rest[1]).Err, doublebarrier.ErrLate)
 		through(t, first, rest[0])
 	})
 }
@@ -297,7 +297,7 @@ func TestClosingTheClientEndsWhoWaits(t *testing.T) {
 		cs, bs := b.pool(3, 2)
 		alone := b.enter(bs[0])[0]
 		b.Close(cs[0])
-		require.ErrorIs(t, (<-alone).err, coord.ErrClosed)
+		require.ErrorIs(t, (<-alone).Err, coord.ErrClosed)
 		members := entered(t, b.enter(bs[1:]...)...)
 		early := leaving(b.Context(), members[0])
 		synctest.Wait()
@@ -338,7 +338,7 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 		pending(t, "one too many entered", waiters[n])
 		b.Close(rest[n:]...)
 		for _, w := range waiters[n:] {
-			require.ErrorIs(t, (<-w).err, coord.ErrClosed)
+			require.ErrorIs(t, (<-w).Err, coord.ErrClosed)
 		}
 	})
 }

@@ -22,12 +22,12 @@ import (
 
 // with calls EnterWith in the background.
 func with(t *testing.T, b *doublebarrier.Barrier, data string) arrival {
-	return background(func() (*doublebarrier.Member, error) { return b.EnterWith(t.Context(), []byte(data)) })
+	return coordtest.Begin(t.Context(), func(ctx context.Context) (*doublebarrier.Member, error) { return b.EnterWith(ctx, []byte(data)) })
 }
 
 // gathering calls Gather in the background.
-func gathering(t *testing.T, m *doublebarrier.Member, result []byte) <-chan outcome[[][]byte] {
-	return background(func() ([][]byte, error) { return m.Gather(t.Context(), result) })
+func gathering(t *testing.T, m *doublebarrier.Member, result []byte) <-chan coordtest.Outcome[[][]byte] {
+	return coordtest.Begin(t.Context(), func(ctx context.Context) ([][]byte, error) { return m.Gather(ctx, result) })
 }
 
 // names returns what stands below the barrier /b.
@@ -53,15 +53,15 @@ func TestEveryMemberGetsTheDataAndTheResultsOfAll(t *testing.T) {
 				require.Equal(t, fmt.Sprint(i, odd), string(m.Data()[m.Index()]))
 			}
 			results := [][]byte{[]byte(odd), {}, nil} // the last brings none
-			var ends []<-chan outcome[[][]byte]
+			var ends []<-chan coordtest.Outcome[[][]byte]
 			for i, m := range members {
 				require.Equal(t, members[0].Data(), m.Data())
 				ends = append(ends, gathering(t, m, results[i]))
 			}
 			for i, end := range ends {
 				got := zktest.Receive(t, coordtest.Soon, end, "a member leaves")
-				require.NoError(t, got.err)
-				require.Equal(t, results, got.value)
+				require.NoError(t, got.Err)
+				require.Equal(t, results, got.Value)
 				again, err := members[i].Gather(t.Context(), []byte("more"))
 				require.NoError(t, err)
 				require.Equal(t, results, again, "the answer stays")
@@ -96,7 +96,7 @@ func TestARoundWithoutDataAndResultsHasNone(t *testing.T) {
 func TestTheResultsThereAreComeWithTheMembersThatAreMissing(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(4)
-		var ends []<-chan outcome[[][]byte]
+		var ends []<-chan coordtest.Outcome[[][]byte]
 		for _, i := range []int{0, 2, 3} {
 			ends = append(ends, gathering(t, members[i], []byte(fmt.Sprint("result ", i))))
 		}
@@ -106,11 +106,11 @@ func TestTheResultsThereAreComeWithTheMembersThatAreMissing(t *testing.T) {
 		require.Equal(t, []doublebarrier.Absentee{{Index: 1, Node: members[1].Node(), Owner: cs[1].Identity()}}, absent)
 		b.kill(cs[0])
 		b.kill(cs[1])
-		require.Error(t, (<-ends[0]).err)
+		require.Error(t, (<-ends[0]).Err)
 		for _, end := range ends[1:] {
 			got := <-end
-			requireMissing(t, []int{0, 1}, got.err)
-			require.Equal(t, [][]byte{nil, nil, []byte("result 2"), []byte("result 3")}, got.value)
+			requireMissing(t, []int{0, 1}, got.Err)
+			require.Equal(t, [][]byte{nil, nil, []byte("result 2"), []byte("result 3")}, got.Value)
 		}
 	})
 }
@@ -130,8 +130,8 @@ func TestTheResultsAreKeptForAMemberThatIsSlowToReadThem(t *testing.T) {
 			through(t, entering(b.Context(), bs[1]), entering(b.Context(), bs[2]))
 		}
 		got := <-slow
-		require.NoError(t, got.err)
-		require.Equal(t, quick, got.value)
+		require.NoError(t, got.Err)
+		require.Equal(t, quick, got.Value)
 		through(t, entering(b.Context(), bs[1]), entering(b.Context(), bs[2]))
 		require.Equal(t, []string{"ready"}, b.names(cs[1]), "nobody is left to read them")
 	})
@@ -146,7 +146,7 @@ func TestMoreThanAShareIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		end()
 		_, err := b.EnterWith(ended, append(share, 'x'))
 		require.ErrorIs(t, err, coord.ErrTooLarge)
-		var ends []<-chan outcome[[][]byte]
+		var ends []<-chan coordtest.Outcome[[][]byte]
 		for _, m := range entered(t, with(t, b, string(share)), with(t, b, string(share))) {
 			require.Equal(t, [][]byte{share, share}, m.Data())
 			_, err := m.Gather(t.Context(), append(share, 'x'))
@@ -156,8 +156,8 @@ func TestMoreThanAShareIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		}
 		for _, end := range ends {
 			got := zktest.Receive(t, coordtest.Soon, end, "a member leaves")
-			require.NoError(t, got.err)
-			require.Equal(t, [][]byte{share, share}, got.value)
+			require.NoError(t, got.Err)
+			require.Equal(t, [][]byte{share, share}, got.Value)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestAMemberThatIsAskedToGiveUpKeepsWhatItHasBrought(t *testing.T) {
 		results, err := members[0].Gather(t.Context(), []byte("too"))
 		require.NoError(t, err)
 		require.Equal(t, "too kept", string(bytes.Join(results, []byte(" "))))
-		require.NoError(t, (<-first).err)
+		require.NoError(t, (<-first).Err)
 	})
 }
 
@@ -192,11 +192,11 @@ func TestResultsThatSomebodyHasChangedAreNotBelieved(t *testing.T) {
 				cs, bs := b.pool(3, 2)
 				members := entered(t, b.enter(bs[:2]...)...)
 				b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(time.Second))
-				ends := []<-chan outcome[[][]byte]{gathering(t, members[0], []byte("a")), gathering(t, members[1], []byte("b"))}
+				ends := []<-chan coordtest.Outcome[[][]byte]{gathering(t, members[0], []byte("a")), gathering(t, members[1], []byte("b"))}
 				time.Sleep(500 * time.Millisecond)
 				require.NoError(t, coordtest.Err(cs[2].Txn(t.Context(), change)))
 				for _, end := range ends {
-					require.ErrorIs(t, (<-end).err, doublebarrier.ErrBroken)
+					require.ErrorIs(t, (<-end).Err, doublebarrier.ErrBroken)
 				}
 			})
 		})
@@ -220,7 +220,7 @@ func TestARoundBeginsWithTheLeastNumberAfterTheLastCall(t *testing.T) {
 			require.GreaterOrEqual(t, time.Since(began), lastCall)
 		}
 		require.Less(t, time.Since(began), lastCall+time.Second)
-		require.ErrorIs(t, (<-entering(b.Context(), bs[4])).err, doublebarrier.ErrLate)
+		require.ErrorIs(t, (<-entering(b.Context(), bs[4])).Err, doublebarrier.ErrLate)
 	})
 }
 
@@ -239,7 +239,7 @@ func TestTheLastCallOfAMemberThatDiesIsMadeByTheNext(t *testing.T) {
 		cs, bs := b.pool(3, 4, doublebarrier.AtLeast(2, 10*time.Second))
 		all := b.enter(bs[:2]...)
 		b.kill(cs[1])
-		require.Error(t, (<-all[1]).err)
+		require.Error(t, (<-all[1]).Err)
 		time.Sleep(time.Minute)
 		pending(t, "it is alone", all[0])
 		members := entered(t, all[0], entering(b.Context(), bs[2]))

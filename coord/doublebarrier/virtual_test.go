@@ -52,9 +52,9 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 		three := []*doublebarrier.Barrier{barrier(b, cs[0], "/b", 3), barrier(b, cs[1], "/b", 3)}
 		ctx := b.Within(3 * lasts)
 		one, other := entering(ctx, three[0]), entering(ctx, three[1])
-		require.ErrorIs(t, (<-late).err, doublebarrier.ErrSize)
-		require.ErrorIs(t, (<-one).err, context.DeadlineExceeded)
-		require.ErrorIs(t, (<-other).err, context.DeadlineExceeded)
+		require.ErrorIs(t, (<-late).Err, doublebarrier.ErrSize)
+		require.ErrorIs(t, (<-one).Err, context.DeadlineExceeded)
+		require.ErrorIs(t, (<-other).Err, context.DeadlineExceeded)
 	})
 }
 
@@ -241,26 +241,12 @@ func barrier(t testing.TB, c *coord.Client, path string, n int, opts ...doubleba
 	return b
 }
 
-// outcome is what a call in the background came to.
-type outcome[T any] struct {
-	value T
-	err   error
-}
-
-// background makes a call in the background.
-func background[T any](call func() (T, error)) <-chan outcome[T] {
-	return coordtest.Go(func() outcome[T] {
-		value, err := call()
-		return outcome[T]{value, err}
-	})
-}
-
 // arrival is a call of Enter in the background.
-type arrival = <-chan outcome[*doublebarrier.Member]
+type arrival = <-chan coordtest.Outcome[*doublebarrier.Member]
 
 // entering calls Enter in the background.
 func entering(ctx context.Context, b *doublebarrier.Barrier) arrival {
-	return background(func() (*doublebarrier.Member, error) { return b.Enter(ctx) })
+	return coordtest.Begin(ctx, b.Enter)
 }
 
 // leaving calls Leave in the background.
@@ -273,8 +259,8 @@ func entered(t testing.TB, entering ...arrival) (members []*doublebarrier.Member
 	t.Helper()
 	for _, e := range entering {
 		o := zktest.Receive(t, coordtest.Soon, e, "a member enters")
-		require.NoError(t, o.err)
-		members = append(members, o.value)
+		require.NoError(t, o.Err)
+		members = append(members, o.Value)
 	}
 	return members
 }
@@ -370,7 +356,7 @@ func TestARoundThatHasBegunMeanwhileIsNotEndedForAnotherSize(t *testing.T) {
 		four := entering(b.Context(), barrier(b, cs[3], "/b", 4))
 		<-late.Struck()
 		members := round(t, three[:3]...)
-		require.ErrorIs(t, (<-four).err, doublebarrier.ErrSize)
+		require.ErrorIs(t, (<-four).Err, doublebarrier.ErrSize)
 		leave(t, members...)
 	})
 }

@@ -218,11 +218,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			"candidates": func(ctx context.Context) error { _, err := e.Candidates(ctx); return err },
 			"proclaim":   func(ctx context.Context) error { return term.Proclaim(ctx, []byte("new")) },
 			"run":        func(ctx context.Context) error { return e.Run(ctx, nil, nil) },
-			"observe": func(ctx context.Context) (last error) {
-				for _, last = range e.Observe(ctx) {
-				}
-				return last
-			},
+			"observe":    func(ctx context.Context) error { return coordtest.Last(e.Observe(ctx)) },
 		}
 		for name, call := range calls {
 			s.w.Proxy().Blackhole(1 | 2)

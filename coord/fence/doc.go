@@ -26,9 +26,9 @@
 //
 // # Guarantees
 //
-//   - Once a write with a token was accepted, no write with an older token of
-//     the same name is: see [SQL.Guard], [Rename] and [NewHandler] for what is
-//     one step with the check.
+//   - After a write is accepted, writes with an older token of the same name
+//     are refused: see [SQL.Guard], [Rename] and [NewHandler] for what is one
+//     step with the check.
 //   - The same token is accepted any number of times: a holder writes as often
 //     as it likes.
 //   - A fence fails closed. A write is refused if it has no token, if the token
@@ -46,8 +46,8 @@
 //     from the moment of the loss: until then nobody knows of a newer token.
 //   - Tokens are no credentials. A client that sends a very large token locks
 //     out all others: authenticate those who may write.
-//   - A hold whose Token is 0 (shared holds, semaphores, other than of 1) cannot
-//     be fenced: it is refused.
+//   - A hold whose Token is 0 (shared holds, and semaphores with a limit above
+//     1) cannot be fenced: it is refused.
 //
 // # Cost
 //

@@ -28,11 +28,11 @@
 //   - Observe shows the latest state, not every state, and nothing new while it
 //     is cut off.
 //   - The order in which several clients that want one ID are given it.
-//   - A membership can be lost by the end of the one before with the same ID:
-//     if that was deleted by hand, and its client leaves before it hears of
-//     that; or if a server carries its deletion out late (see package coord).
-//     The member is told within a round trip, and Stay joins again, but another
-//     may have joined by then.
+//   - A membership can be lost when the previous one under its ID ends: if that
+//     one's node was deleted by hand and its client leaves before it hears of
+//     the deletion; or if a server carries its deletion out late (see package
+//     coord). The member is told within a round trip, and Stay joins again, but
+//     another may have joined by then.
 //   - A [coord.Hold.Txn] or Set of a member can be carried out under the next
 //     one with the same ID, in the same two cases: before its client hears of a
 //     deletion by hand (Set only within a round trip), and by a server, late.

@@ -241,12 +241,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			"stay":    func(ctx context.Context) error { return g.Stay(ctx, "b", nil) },
 			"set":     func(ctx context.Context) error { return m.Set(ctx, nil) },
 			"members": func(ctx context.Context) error { return coordtest.Err(g.Members(ctx)) },
-			"observe": func(ctx context.Context) (last error) {
-				for _, err := range g.Observe(ctx) {
-					last = err
-				}
-				return last
-			},
+			"observe": func(ctx context.Context) error { return coordtest.Last(g.Observe(ctx)) },
 		} {
 			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
 		}

@@ -67,12 +67,9 @@ type doing struct {
 	ended <-chan outcome
 }
 
-type outcome struct {
-	res once.Result
-	err error
-}
+type outcome = coordtest.Outcome[once.Result]
 
-func told(res once.Result, err error) outcome { return outcome{res, err} }
+func told(res once.Result, err error) outcome { return outcome{Value: res, Err: err} }
 
 // begin has a job begin in the background, and returns when it runs.
 func begin(t testing.TB, o *once.Once, key string) (*doing, *once.Run) {
@@ -155,7 +152,7 @@ func TestWhoComesMeanwhileWaitsForTheResultWithinItsContextOrIsToldThatItRuns(t 
 		require.Empty(s, results)
 		running.end <- nil
 		own := running.wait(s)
-		require.NoError(s, own.err)
+		require.NoError(s, own.Err)
 		waiting.Wait()
 		for range 8 {
 			require.Equal(s, own, <-results)
@@ -240,8 +237,8 @@ func TestAfterACrashAJobRunsAgainUnlessItMayRunOnceOnly(t *testing.T) {
 		running, run := begin(s, ledger(s, c, s.path()), "report")
 		s.W.ExpireSession(run.Session())
 		lost := running.wait(s)
-		require.ErrorIs(s, lost.err, coord.ErrLost)
-		require.Equal(s, once.Unfinished, lost.res.State)
+		require.ErrorIs(s, lost.Err, coord.ErrLost)
+		require.Equal(s, once.Unfinished, lost.Value.State)
 		require.Equal(s, once.Unfinished, list(s, s.ledger())[0].State)
 		careful := s.ledger(once.Attempts(1, 0))
 		for _, do := range []func(context.Context, string, once.Func) (once.Result, error){careful.Do, careful.TryDo} {
@@ -311,7 +308,7 @@ func TestTheRecordOfAJobThatRunsIsKept(t *testing.T) {
 		}
 		require.Contains(s, keys(list(s, o)), "long")
 		running.end <- nil
-		require.NoError(s, running.wait(s).err)
+		require.NoError(s, running.wait(s).Err)
 		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "long", never(s))))
 		for range 3 {
 			require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "last", says(""))))
@@ -357,7 +354,7 @@ func TestEarlierRunsOfAJobThatRunsTakeNobodysPlace(t *testing.T) {
 			run(fmt.Sprint("short ", i), says(""), kept...)
 		}
 		running.end <- nil
-		require.NoError(s, running.wait(s).err)
+		require.NoError(s, running.wait(s).Err)
 		run("short 6", says(""), "short 4", "short 5", "short 6")
 	})
 }

@@ -61,9 +61,9 @@ func TestTheEndOfAJobThatAnotherHasTakenOverIsNotOnRecord(t *testing.T) {
 		cut.Heal()
 		close(goOn)
 		first := <-ended
-		require.ErrorIs(b, first.err, coord.ErrLost)
-		require.Equal(b, "the first", string(first.res.Data))
-		require.Equal(b, once.Unfinished, first.res.State)
+		require.ErrorIs(b, first.Err, coord.ErrLost)
+		require.Equal(b, "the first", string(first.Value.Data))
+		require.Equal(b, once.Unfinished, first.Value.State)
 		found := list(b, ledger(b, b.Open(), "/jobs"))
 		require.Equal(b, "the second", string(found[0].Data))
 	})
@@ -86,7 +86,7 @@ func TestAllWhoWaitHearOfTheEndAtOnce(t *testing.T) {
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.Delay(time.Second))
 		begun := time.Now()
 		running.end <- nil
-		require.NoError(b, running.wait(b).err)
+		require.NoError(b, running.wait(b).Err)
 		waiting.Wait()
 		require.LessOrEqual(b, time.Since(begun), 3*time.Second, "not one turn after the other")
 		slow.Remove()
@@ -103,7 +103,7 @@ func TestWhoIsGrantedTheLockLooksAtTheRecord(t *testing.T) {
 		own, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("meanwhile"))
 		require.NoError(b, err)
 		require.Empty(b, ended)
-		require.Equal(b, outcome{own, nil}, <-ended)
+		require.Equal(b, told(own, nil), <-ended)
 	})
 }
 
@@ -124,10 +124,10 @@ func TestAWaitLeavesNoWatchOnTheRecord(t *testing.T) {
 			} else {
 				running.end <- nil
 			}
-			require.ErrorIs(b, running.wait(b).err, want)
+			require.ErrorIs(b, running.wait(b).Err, want)
 			own := <-ended
-			require.NoError(b, own.err)
-			require.Equal(b, crash, string(own.res.Data) == "after a crash")
+			require.NoError(b, own.Err)
+			require.Equal(b, crash, string(own.Value.Data) == "after a crash")
 			time.Sleep(time.Minute)
 			require.Zero(b, b.Server.WatchCount(), "%q", b.Server.Watched())
 		}
@@ -167,7 +167,7 @@ func TestOldRecordsAreDeleted(t *testing.T) {
 		}
 		time.Sleep(50 * time.Minute)
 		running.end <- nil
-		require.NoError(b, running.wait(b).err)
+		require.NoError(b, running.wait(b).Err)
 		require.NoError(b, coordtest.Err(o.Do(b.Context(), "late", says(""))))
 		require.Len(b, list(b, o), 42)
 		time.Sleep(11 * time.Minute)
@@ -290,11 +290,7 @@ func TestCallsEndWhenNoServerAnswers(t *testing.T) {
 			"TryDo":  func(ctx context.Context) error { return coordtest.Err(o.TryDo(ctx, "other", never(b))) },
 			"Forget": func(ctx context.Context) error { return o.Forget(ctx, "report") },
 			"Prune":  func(ctx context.Context) error { return coordtest.Err(o.Prune(ctx)) },
-			"List": func(ctx context.Context) (err error) {
-				for _, err = range o.List(ctx) {
-				}
-				return err
-			},
+			"List":   func(ctx context.Context) error { return coordtest.Last(o.List(ctx)) },
 		} {
 			begun := time.Now()
 			require.ErrorIs(b, call(b.Within(time.Second)), context.DeadlineExceeded, name)
@@ -371,7 +367,7 @@ func TestAJobThatEndsMeanwhileIsNotListedAsUnfinished(t *testing.T) {
 		listed := coordtest.Go(func() []once.Result { return list(b, o) })
 		<-slow.Struck()
 		running.end <- nil
-		require.NoError(b, running.wait(b).err)
+		require.NoError(b, running.wait(b).Err)
 		require.Equal(b, once.Done, (<-listed)[0].State)
 	})
 }
@@ -413,7 +409,7 @@ func TestAllRecordsThatAreNotKeptArePruned(t *testing.T) {
 		require.Len(b, list(b, o), 41)
 		for _, d := range running {
 			d.end <- nil
-			require.NoError(b, d.wait(b).err)
+			require.NoError(b, d.wait(b).Err)
 		}
 		n, err = ledger(b, b.Open(), "/jobs", once.KeepLast(1)).Prune(b.Context())
 		require.NoError(b, err)

@@ -12,7 +12,7 @@
 //
 // [Queue.ReceiveBatch] and [Queue.AckBatch] do it for many items together.
 //
-// It is made for some hundred items a second and some thousand in the queue.
+// It is made for a few hundred items a second and a few thousand in the queue.
 // ZooKeeper keeps every item in the memory of every server, agrees on every
 // change, and lists a queue as a whole: for more, for large items, or for many
 // consumers that each get every item, use a message broker.
@@ -52,7 +52,7 @@
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
 //     become dead letters either. It may count a Receive that was given up
 //     half-way, or whose claim ended before it could return the item, and with
-//     [WithPrefetch] counts claims ahead of which no Receive came to know: see
+//     [WithPrefetch] counts items claimed ahead that no Receive returned: see
 //     [WithDeadLetters].
 //   - With [WithPrefetch], that an item which this object has claimed ahead is
 //     received by another consumer before this object is closed.
@@ -101,6 +101,7 @@
 //
 // An idle Receive costs a listing and its watch for a consumer alone. Idle
 // consumers stand in a line, of which only the first two watch the queue; the
-// second leaves a change to the first for 30 ms. So a put to N idle consumers
-// costs as much as a put to three.
+// second leaves a change to the first for 30 ms, or four times what a listing
+// takes if that is longer. So a put to N idle consumers costs as much as a put
+// to three.
 package queue

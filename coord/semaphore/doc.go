@@ -32,9 +32,9 @@
 // # Not guaranteed
 //
 //   - TryAcquire does not queue: it takes a lease that is free at that moment,
-//     perhaps before another that is about to. It may fail because of another
-//     try that fails as well. It does not pass the first in the queue, which
-//     has made its leases already.
+//     perhaps ahead of a program that is about to take it. It may fail because
+//     of another try that fails as well. It does not pass the first in the
+//     queue, which has made its leases already.
 //   - A hold has a [coord.Hold.Token] only if the limit was 1 when the lease
 //     was made. With more than one holder, no number identifies the newest.
 //   - SetLimit takes no lease back.

@@ -63,22 +63,16 @@ func release(t testing.TB, slots ...*slots.Slot) {
 
 // begin acquires in the background.
 func begin(ctx context.Context, s *slots.Slots) <-chan granted {
-	return coordtest.Go(func() granted { return told(s.Acquire(ctx)) })
+	return coordtest.Begin(ctx, s.Acquire)
 }
 
-type granted struct {
-	slot *slots.Slot
-	err  error
-}
-
-func told(slot *slots.Slot, err error) granted { return granted{slot, err} }
+type granted = coordtest.Outcome[*slots.Slot]
 
 func given(t testing.TB, g <-chan granted, number int) *slots.Slot {
 	t.Helper()
-	got := zktest.Receive(t, coordtest.Soon, g, "a number")
-	require.NoError(t, got.err)
-	require.Equal(t, number, got.slot.Number)
-	return got.slot
+	slot := coordtest.Had(t, g)
+	require.Equal(t, number, slot.Number)
+	return slot
 }
 
 // inLine returns when so many wait.
@@ -230,11 +224,11 @@ func TestTwoOfOneNameThatBeginAtTheSameTimeShareANumber(t *testing.T) {
 			first = second
 		case slot = <-second:
 		}
-		require.NoError(s, slot.err)
+		require.NoError(s, slot.Err)
 		s.inLine(0)
 		require.Empty(s, first, "a has two numbers")
-		release(s, slot.slot)
-		release(s, given(s, first, slot.slot.Number))
+		release(s, slot.Value)
+		release(s, given(s, first, slot.Value.Number))
 	})
 }
 
@@ -324,8 +318,6 @@ func TestOnlyTheFirstInLineIsWokenByARelease(t *testing.T) {
 	require.Zero(s, idle.Total()+idle[zkembed.OpNotify], "%v", idle)
 	release(s, slot, other)
 	for _, wait := range waits[1:] {
-		got := zktest.Receive(s, coordtest.Soon, wait, "a number")
-		require.NoError(s, got.err)
-		release(s, got.slot)
+		release(s, coordtest.Had(s, wait))
 	}
 }

@@ -151,9 +151,7 @@ func TestAPlaceInTheLineThatIsLostIsTakenAnew(t *testing.T) {
 		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		time.Sleep(time.Second)
 		release(b, slot)
-		got := <-wait
-		require.NoError(b, got.err)
-		release(b, got.slot)
+		release(b, coordtest.Had(b, wait))
 	})
 }
 
@@ -164,16 +162,16 @@ func TestAClientDoesNotTakeTheNodeOfOneCallForThatOfAnother(t *testing.T) {
 		pool := of(b, c, "/ids", 1)
 		release(b, acquired(b, pool)) // makes the directories
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Drop())
-		results := make(chan granted)
-		for range 4 {
-			go func() { results <- told(pool.TryAcquire(b.Context())) }()
+		var tries [4]<-chan granted
+		for i := range tries {
+			tries[i] = coordtest.Begin(b.Context(), pool.TryAcquire)
 		}
 		var held []*slots.Slot
-		for range 4 {
-			if got := <-results; got.err == nil {
-				held = append(held, got.slot)
+		for _, try := range tries {
+			if got := <-try; got.Err == nil {
+				held = append(held, got.Value)
 			} else {
-				require.ErrorIs(b, got.err, coord.ErrBusy)
+				require.ErrorIs(b, got.Err, coord.ErrBusy)
 			}
 		}
 		require.Equal(b, 1, lost.Fired())
@@ -221,12 +219,12 @@ func TestTwoTriesOfOneNameTakeOneNumber(t *testing.T) {
 		one, two := b.Open(), b.Open()
 		slow := b.Server.Inject(zkembed.Match{Session: two.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
 		other := of(b, two, "/ids", 2, slots.Durable("a", 0))
-		trying := coordtest.Go(func() granted { return told(other.TryAcquire(b.Context())) })
+		trying := coordtest.Begin(b.Context(), other.TryAcquire)
 		<-slow.Struck()
 		first, err := of(b, one, "/ids", 2, slots.Durable("a", 0)).TryAcquire(b.Context())
 		second := <-trying
-		require.True(b, err == nil != (second.err == nil), "%v, %v", err, second.err)
-		for _, slot := range []*slots.Slot{first, second.slot} {
+		require.True(b, err == nil != (second.Err == nil), "%v, %v", err, second.Err)
+		for _, slot := range []*slots.Slot{first, second.Value} {
 			if slot != nil {
 				release(b, slot)
 			}
@@ -249,14 +247,11 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 			return len(r.Parts) == operations
 		}, Times: 1}, zkembed.LoseReply())
 		release(b, owned)
-		got := <-first
-		require.NoError(b, got.err)
+		slot := coordtest.Had(b, first)
 		require.Equal(b, 1, lost.Fired())
 		require.Empty(b, second)
-		release(b, got.slot)
-		got = <-second
-		require.NoError(b, got.err)
-		release(b, got.slot)
+		release(b, slot)
+		release(b, coordtest.Had(b, second))
 	})
 }
 

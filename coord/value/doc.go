@@ -4,8 +4,8 @@
 // # What
 //
 // A [Value] is the data of one node. [Value.Get] reads it, [Value.Change]
-// replaces it by what a function makes of it, [Value.Set] replaces it, and
-// [Value.TrySet] does so only if nobody has changed it since it was read.
+// replaces it with what a function computes from it, [Value.Set] replaces it,
+// and [Value.TrySet] does so only if nobody has changed it since it was read.
 // [Value.Observe] follows it. Nobody holds anything: for a configuration, a
 // switch, a limit. Where the change takes longer than a moment, take a lock.
 //

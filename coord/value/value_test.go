@@ -205,14 +205,9 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 		require.NoError(t, v.Set(coordtest.Limited(t), nil))
 		p.Blackhole(proxy.Both)
 		for name, call := range map[string]func(context.Context) error{
-			"get":    func(ctx context.Context) error { return coordtest.Err(v.Get(ctx)) },
-			"change": func(ctx context.Context) error { return v.Change(ctx, adding("a")) },
-			"observe": func(ctx context.Context) (last error) {
-				for _, err := range v.Observe(ctx) {
-					last = err
-				}
-				return last
-			},
+			"get":     func(ctx context.Context) error { return coordtest.Err(v.Get(ctx)) },
+			"change":  func(ctx context.Context) error { return v.Change(ctx, adding("a")) },
+			"observe": func(ctx context.Context) error { return coordtest.Last(v.Observe(ctx)) },
 		} {
 			require.ErrorIs(t, call(coordtest.Within(t, 50*time.Millisecond)), context.DeadlineExceeded, name)
 		}

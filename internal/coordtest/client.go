@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"time"
 
@@ -43,6 +44,13 @@ func Open(t testing.TB, servers string, opts ...coord.Option) *coord.Client {
 
 // Err returns the error alone of a call that returns something else, too.
 func Err[V any](_ V, err error) error { return err }
+
+// Last returns the error that a sequence ends with.
+func Last[V any](all iter.Seq2[V, error]) (err error) {
+	for _, err = range all {
+	}
+	return err
+}
 
 // Go calls f in the background, and tells what it returned.
 func Go[V any](f func() V) <-chan V {

@@ -61,19 +61,12 @@ func (p *peer) serve(do func(command string, number int) (string, error)) {
 	for commands := bufio.NewScanner(os.Stdin); commands.Scan() && commands.Text() != "quit"; {
 		words := append(strings.Fields(commands.Text()), "0")
 		number, err := strconv.Atoi(words[1])
-		exitOn(err)
+		zktest.ExitOn(err)
 		answer, err := do(words[0], number)
-		exitOn(err)
+		zktest.ExitOn(err)
 		fmt.Println(answer)
 	}
-	exitOn(p.client.Close(p.ctx))
-}
-
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	zktest.ExitOn(p.client.Close(p.ctx))
 }
 
 type acquiring func(context.Context) (*coord.Hold, error)
@@ -141,7 +134,7 @@ func newHolder(args ...string) (holder, error) {
 
 func hold(args []string) {
 	h, err := newHolder(args...)
-	exitOn(err)
+	zktest.ExitOn(err)
 	h.serve(h.do)
 }
 
@@ -210,9 +203,9 @@ type rwlockHolder struct {
 
 func rwlockHold(args []string) {
 	p, err := newPeer(args, "/turns", "/reading")
-	exitOn(err)
+	zktest.ExitOn(err)
 	l, err := rwlock.New(p.client, p.path+"/lock")
-	exitOn(err)
+	zktest.ExitOn(err)
 	p.serve(rwlockHolder{p, l}.do)
 }
 
@@ -237,7 +230,7 @@ func (h rwlockHolder) do(command string, number int) (string, error) {
 func (h rwlockHolder) downgrade() {
 	var err error
 	h.hold, err = h.hold.Downgrade(h.ctx)
-	exitOn(err)
+	zktest.ExitOn(err)
 }
 
 // round is a writer's, a reader's, or a downgrading writer's.
@@ -263,35 +256,35 @@ func (h rwlockHolder) write() (overlap string) {
 	if errors.Is(err, coord.ErrNodeExists) {
 		return "writing"
 	}
-	exitOn(err)
+	zktest.ExitOn(err)
 	before := h.reading()
-	exitOn(h.noteTurn())
+	zktest.ExitOn(h.noteTurn())
 	if len(before)+len(h.reading()) > 0 {
 		return "reading"
 	}
-	exitOn(h.client.Delete(h.ctx, h.path+"/writing", -1))
+	zktest.ExitOn(h.client.Delete(h.ctx, h.path+"/writing", -1))
 	return ""
 }
 
 func (h rwlockHolder) reading() []string {
 	names, err := h.client.Children(h.ctx, h.path+"/reading")
-	exitOn(err)
+	zktest.ExitOn(err)
 	return names
 }
 
 func (h rwlockHolder) read() (overlap string) {
 	reading := h.path + "/reading/" + h.name
 	_, err := h.client.Txn(h.ctx, coord.EphemeralOp(reading, nil))
-	exitOn(err)
+	zktest.ExitOn(err)
 	_, writing, err := h.client.Exists(h.ctx, h.path+"/writing")
-	exitOn(err)
+	zktest.ExitOn(err)
 	before, _, err := h.client.Exists(h.ctx, h.path+"/turns")
-	exitOn(err)
+	zktest.ExitOn(err)
 	after, _, err := h.client.Exists(h.ctx, h.path+"/turns")
-	exitOn(err)
+	zktest.ExitOn(err)
 	if writing || before.Version != after.Version {
 		return "writing"
 	}
-	exitOn(h.client.Delete(h.ctx, reading, -1))
+	zktest.ExitOn(h.client.Delete(h.ctx, reading, -1))
 	return ""
 }

@@ -33,9 +33,7 @@ func openAs(t *testing.T, w *zktest.World, dialect coord.Dialect) *coord.Client 
 // patient returns a context that bounds what must happen.
 func patient(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), answersWithin)
-	t.Cleanup(cancel)
-	return ctx
+	return coordtest.Within(t, answersWithin)
 }
 
 // withPeers runs f for a path of its own on both servers, beside other tests.

@@ -70,8 +70,12 @@ var window = []mutant{
 		"Window.Interval", `return interval / 4`, `return interval`),
 	off("window: one that falls behind is written for at the moment that counts", in(coord, "TestAHoldThatWasWaitedFor"),
 		"Window.Interval", `case behind >= interval:`, `case true:`),
+	off("window: one in good health does not fall behind", in(coord, "TestNoProbesAreSent"),
+		"Window.Interval", `max(span, interval)`, `span`),
+	off("Vouch: a write that is throttled is none", in(coord, "TestWritesThatAreThrottled"),
+		"Session.Vouch", `case err == nil:`, `case err == nil, err == wire.ErrThrottled:`),
 	off("command: one that is waited for begins when its window has moved", in(runs, "TestACommandThatWasWaitedFor"),
-		"run.acquire", `for range 10 {`, `for range 0 {`),
+		"run.acquire", `looks < 10`, `looks < 0`),
 	off("command: one that is waited for reads meanwhile", in(runs, "TestACommandThatWasWaitedFor"),
 		"run.acquire", `go stayHeard(waiting, r.client)`, ""),
 }

@@ -46,6 +46,14 @@ func runChild() {
 	os.Exit(0)
 }
 
+// ExitOn ends a child's process on an error.
+func ExitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // ChildProcess is a process that runs a registered main function from the
 // test's own binary. It ends with the test.
 type ChildProcess struct {

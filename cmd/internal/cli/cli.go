@@ -216,14 +216,11 @@ func (versionVerb) Run(s *term.Streams) error {
 
 type serverVerb struct {
 	Addr string        `default:"127.0.0.1:2181" help:"Where to listen; port 0 takes a free one."`
-	Tick time.Duration `default:"2s" help:"ZooKeeper's tickTime. Session time-outs are from 2 to 20 ticks."`
+	Tick time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session time-outs are from 2 to 20 ticks."`
 }
 
 // Run serves until it is interrupted.
 func (v *serverVerb) Run(s *term.Streams) error {
-	if v.Tick <= 0 {
-		return term.UsageError("--tick %v: it must be positive", v.Tick)
-	}
 	if _, err := conn.AddressOf("--addr", v.Addr); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		{"no such file", "demo batch /no/such/file"},
 		{"is a directory: name files", "demo batch " + os.TempDir()},
 		{"confirm with --yes", "break /l"},
-		{"--tick 0s: it must be positive", "server --tick 0"},
+		{"--tick: 0s: it must be positive", "server --tick 0"},
 		{"it must be positive", "revoke /l --force-after=0"},
 		{"--timeout: -1s: it must be positive", "revoke /l --timeout=-1s"},
 		{"scheme:id:permissions", "--acl cdrwa inspect /l"},

@@ -137,28 +137,24 @@ func circles(all []party, perhaps bool) (found []Circle) {
 	return found
 }
 
-func (c Circle) Nodes() (nodes []string) {
+// each is something of each party, in order.
+func (c Circle) each(of func(party) string) (all []string) {
 	for _, p := range c {
-		nodes = append(nodes, p.Node)
+		all = append(all, of(p))
 	}
-	return nodes
+	return all
 }
 
+func (c Circle) Nodes() []string { return c.each(func(p party) string { return p.Node }) }
+
 // Sessions are the sessions of the circle.
-func (c Circle) Sessions() (sessions []string) {
-	for _, p := range c {
-		sessions = append(sessions, p.Session)
-	}
-	slices.Sort(sessions)
-	return slices.Compact(sessions)
+func (c Circle) Sessions() []string {
+	return slices.Compact(slices.Sorted(slices.Values(c.each(func(p party) string { return p.Session }))))
 }
 
 // Paths are where the circle's parties contend.
-func (c Circle) Paths() (paths []string) {
-	for _, p := range c {
-		paths = append(paths, p.Path)
-	}
-	return slices.Compact(paths)
+func (c Circle) Paths() []string {
+	return slices.Compact(c.each(func(p party) string { return p.Path }))
 }
 
 // findCircles finds the circles among the recipes. A circle is certain if its

@@ -46,15 +46,6 @@ func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Rep
 	}
 }
 
-// examineListed is examine where the path has just been listed.
-func examineListed(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) (Report, error) {
-	r, changed, err := lookAt(ctx, client, path, names)
-	if err != nil || !changed {
-		return r, err
-	}
-	return Examine(ctx, client, path)
-}
-
 // lookAt reads what stands behind the names in a listing of the path.
 func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) (r Report, changed bool, err error) {
 	r = newReport(string(path))

@@ -120,7 +120,10 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 		return beneath(client, path, names), nil
 	}
 	if mayBeRecipe(names) {
-		r, err = examineListed(ctx, client, conn.NodePath(path), names)
+		var changed bool
+		if r, changed, err = lookAt(ctx, client, conn.NodePath(path), names); err == nil && changed {
+			r, err = Examine(ctx, client, conn.NodePath(path))
+		}
 		names = slices.DeleteFunc(names, func(name string) bool { return r.isOwn(name) && !r.hasLocks(name) })
 	} else if len(names) == 0 {
 		err = r.asBarrier(ctx, client, conn.NodePath(path))

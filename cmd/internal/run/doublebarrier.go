@@ -47,7 +47,7 @@ Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeed
 // Run waits for the others, runs the command, and waits for the others again.
 func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
 	p := &place{verb: v, streams: s}
-	defer p.forget()
+	defer func() { _ = os.Remove(p.file) }() // there may be none
 	return (&job{
 		task: p, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
@@ -118,13 +118,6 @@ func (p *place) prepare(cmd *exec.Cmd) error {
 	p.file = file.Name()
 	cmd.Env = append(cmd.Env, "COORD_RESULT="+p.file)
 	return file.Close()
-}
-
-// forget deletes the file for the result.
-func (p *place) forget() {
-	if p.file != "" {
-		_ = os.Remove(p.file)
-	}
 }
 
 // leave waits for the others, and shows the results, if they are wanted.

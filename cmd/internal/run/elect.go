@@ -187,14 +187,14 @@ func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
 
 // transfer has the leader hand the lead over.
 func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
-	return c.Lasting(v.Timeout, func(ctx context.Context, client *coord.Client) error {
+	return (&conn.Waiting{Timeout: v.Timeout}).Wait(c, "the leader leads on", func(ctx context.Context, client *coord.Client) error {
 		e, err := election.New(client, string(v.Path))
 		if err != nil {
-			return conn.Failure(err)
+			return err
 		}
 		line, err := e.Candidates(ctx)
 		if err != nil {
-			return conn.Failure(err)
+			return err
 		}
 		line = slices.DeleteFunc(line, func(c inspect.Contender) bool {
 			return c.Node != v.Transfer && c.Name != v.Transfer && c.Owner != v.Transfer
@@ -206,16 +206,12 @@ func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
 		default:
 			return term.ExitWith(term.ExitFailed, "%d candidates at %s say %q: name the node", len(line), v.Path, v.Transfer)
 		}
-		err = e.Transfer(ctx, line[0].Node)
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			return term.ExitWith(term.ExitTimeout, "the leader was asked, and leads on: %w", err)
-		case err != nil:
-			return term.BySignal(ctx, conn.Failure(err))
+		if err := e.Transfer(ctx, line[0].Node); err != nil {
+			return err
 		}
 		leader, err := e.Leader(ctx)
 		if err != nil {
-			return conn.Failure(err)
+			return err
 		}
 		return v.tell(s, leader)
 	})

@@ -18,7 +18,9 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestElectRunsItsCommandWhileItLeads(t *testing.T) {
@@ -213,6 +215,20 @@ func TestALeaderThatIgnoresTheRequestLeadsOn(t *testing.T) {
 	three.LetGo(5)
 	two.Begun()
 	two.LetGo(5)
+}
+
+func TestATransferEndsThoughTheServerHangs(t *testing.T) {
+	w := cmdtest.World(t)
+	leader := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun()
+	hung := w.Embedded().Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: w.Path("e")}, zkembed.Hang())
+	cmdtest.On(t, w, "elect", "--transfer", "x", "--timeout", "1s", w.Path("e")).Ends(term.ExitTimeout, "leads on")
+	asked := hung.Fired()
+	require.Positive(t, asked)
+	interrupted := cmdtest.On(t, w, "elect", "--transfer", "x", w.Path("e"))
+	zktest.Eventually(t, coordtest.Soon, func() bool { return hung.Fired() > asked }, "the second transfer")
+	interrupted.EndsBy(syscall.SIGINT, 128+int(syscall.SIGINT))
+	hung.Remove()
+	leader.LetGo(5)
 }
 
 func TestTheHighestPriorityLeadsNext(t *testing.T) {

@@ -105,7 +105,7 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	story["path"], story["status"], story["ran"] = v.Path, term.ExitOK, false
 	if s.Tell(story); !s.JSON {
 		s.Note("%q was done %s ago by %s, at attempt %d, and ended with status 0", v.Key,
-			term.Age(term.Seconds(time.Since(e.found.Begun.Add(e.found.Took)))), term.Plain(e.found.By), e.found.Attempt)
+			term.Ago(e.found.Begun.Add(e.found.Took)), term.Plain(e.found.By), e.found.Attempt)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called s
 			took = term.Age(r.Took.Seconds())
 		}
 		t.Add(term.Plain(r.Err), term.Plain(r.Key), string(r.State), strconv.Itoa(r.Attempt),
-			term.Age(term.Seconds(max(0, time.Since(r.Begun)))), took, term.Plain(r.By))
+			term.Ago(r.Begun), took, term.Plain(r.By))
 	}
 	if s.JSON || len(all) == 0 {
 		story[called] = stories

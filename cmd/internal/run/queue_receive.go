@@ -192,7 +192,7 @@ func (v *queueDead) Run(s *term.Streams, c *conn.Connection) error {
 		for i, l := range letters {
 			all[i] = deadLetter{l.Name, term.DataOf(l.Data), l.Priority, l.Died, l.Deliveries, l.Item, l.By, l.Reason}
 			t.Add(term.Plain(l.Reason), term.Plain(l.Name), strconv.Quote(look.Beginning(l.Data)), strconv.Itoa(l.Priority), strconv.Itoa(l.Deliveries),
-				term.Age(term.Seconds(max(0, time.Since(l.Died)))), term.Plain(l.By))
+				term.Ago(l.Died), term.Plain(l.By))
 		}
 		if s.JSON || len(all) == 0 {
 			return s.Print(map[string]any{"path": string(v.Path), "dead": all}, "no dead letters\n")

@@ -112,12 +112,17 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 	go r.accompany(waiting, r.client, r.look)
 	r.hold, err = r.task.acquire(r.ctx, c, r.client)
 	r.granted = time.Now()
+	session := r.client.SessionTimeout()
+	if err == nil { // it may be another session, of another length
+		r.killAfter, err = r.grace(session)
+	}
 	// After a long wait, writes are under way that move the window. Without
 	// them a command that takes long to end would be told to end at once.
-	session := r.client.SessionTimeout()
-	for range 10 {
-		if err == nil && r.hold.Err() == nil && time.Until(r.hold.Deadline()) < r.killAfter+session/16 {
-			time.Sleep(session / 100)
+	short := func() bool { return time.Until(r.hold.Deadline()) < r.killAfter+session/16 }
+	for looks := 0; looks < 10 && err == nil && r.hold.Err() == nil && r.ctx.Err() == nil && short(); looks++ {
+		select {
+		case <-time.After(session / 100):
+		case <-r.ctx.Done():
 		}
 	}
 	return err
@@ -128,12 +133,11 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 // with the answers before. The command is ended up to T/4 before the window's
 // end, so it needs more of it than other holders.
 func stayHeard(waiting context.Context, client *coord.Client) {
-	for every := time.NewTicker(client.SessionTimeout() / 6); ; {
+	for {
 		select {
-		case <-every.C:
+		case <-time.After(client.SessionTimeout() / 6):
 			_, _, _ = client.Exists(waiting, "/")
 		case <-waiting.Done():
-			every.Stop()
 			return
 		}
 	}

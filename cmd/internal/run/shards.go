@@ -108,7 +108,7 @@ func (v *ShardsVerb) show(ctx context.Context, s *term.Streams, client *coord.Cl
 		story := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving}
 		token, since, moving := "", "", ""
 		if st.Owner.Token != 0 {
-			token, since = strconv.FormatInt(st.Owner.Token, 10), term.Age(term.Seconds(max(0, time.Since(st.Owner.Since))))
+			token, since = strconv.FormatInt(st.Owner.Token, 10), term.Ago(st.Owner.Since)
 			story["token"], story["since"], story["node"] = st.Owner.Token, st.Owner.Since, st.Owner.Node
 		}
 		if st.Moving {

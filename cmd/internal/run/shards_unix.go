@@ -39,7 +39,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	}
 	defer conn.HangUp(client)
 	m.client = client
-	if m.killAfter, err = (&job{KillAfter: v.KillAfter}).grace(client.SessionTimeout()); err != nil {
+	if _, err := m.grace(); err != nil {
 		return err
 	}
 	sh, err := v.open(client)
@@ -76,11 +76,10 @@ const tryAgain = 50 * time.Millisecond
 // commands may still run: it runs out, or the attendant closes it when the last
 // guard is gone.
 type shardsMember struct {
-	verb      *ShardsVerb
-	streams   *term.Streams
-	client    *coord.Client
-	killAfter time.Duration
-	attended  attended
+	verb     *ShardsVerb
+	streams  *term.Streams
+	client   *coord.Client
+	attended attended
 }
 
 func (m *shardsMember) observe(e event.Event) {
@@ -89,7 +88,12 @@ func (m *shardsMember) observe(e event.Event) {
 	}
 }
 
-func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) {
+// grace is the time between TERM and KILL in the session of the moment.
+func (m *shardsMember) grace() (time.Duration, error) {
+	return (&job{KillAfter: m.verb.KillAfter}).grace(m.client.SessionTimeout())
+}
+
+func (m *shardsMember) start(h *coord.Hold, key string, killAfter time.Duration) (*guard.Process, error) {
 	cmd, err := self.Command(guard.Verb)
 	if err != nil {
 		return nil, err
@@ -97,7 +101,7 @@ func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) 
 	cmd.Env = append(alone(h).environment(conn.NodePaths{conn.NodePath(path.Dir(h.Node()))}), "COORD_KEY="+key)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return m.attended.guard(guard.Options{
-		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: m.killAfter,
+		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: killAfter,
 		Farewell: &guard.Farewell{Within: m.client.SessionTimeout()},
 	})
 }
@@ -105,12 +109,16 @@ func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) 
 // work runs the command for a key. It returns when nothing of the command is
 // left that had to end.
 func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) error {
-	g, err := m.start(h, key)
+	killAfter, err := m.grace()
+	if err != nil {
+		return err
+	}
+	g, err := m.start(h, key, killAfter)
 	if err != nil {
 		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
 	defer m.attended.ended(g)
-	end, asked := m.watch(ctx, g, h)
+	end, asked := m.watch(ctx, g, h, killAfter)
 	switch {
 	case end.Kind == guard.Failed:
 		return &term.ExitError{Code: end.Code, Err: errors.New(string(end.Message))}
@@ -131,7 +139,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 
 // watch keeps a guard informed until its command has ended. It reports whether
 // the command was asked to end.
-func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hold) (end guard.Event, asked bool) {
+func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hold, killAfter time.Duration) (end guard.Event, asked bool) {
 	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/40))
 	defer look.Stop()
 	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()
@@ -156,7 +164,7 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 			draining, ended, asked, kill = nil, nil, true, time.After(0)
 			if h.Err() == nil { // another command has failed
 				g.Stop()
-				kill = time.After(m.killAfter)
+				kill = time.After(killAfter)
 			}
 		case <-kill:
 			g.Kill()

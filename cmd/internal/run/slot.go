@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,13 +198,13 @@ func (v *SlotVerb) list(s *term.Streams, c *conn.Connection) error {
 			stories[i] = slotStory(now)
 			holder, held, token, away, cooldown := "", "", "", "", ""
 			if h := now.Holder; h != nil {
-				holder, held, token = h.Owner, term.Age(term.Seconds(time.Since(h.Since))), strconv.FormatInt(h.Token, 10)
+				holder, held, token = cmp.Or(h.Owner, "unknown"), term.Ago(h.Since), strconv.FormatInt(h.Token, 10)
 			}
 			if now.Owner != "" {
 				cooldown = now.Cooldown.String()
 			}
 			if !now.Away.IsZero() {
-				away = term.Age(term.Seconds(max(0, time.Since(now.Away))))
+				away = term.Ago(now.Away)
 			}
 			t.Add(term.Plain(holder), strconv.Itoa(now.Number), term.Plain(now.Owner), away, cooldown, held, token)
 		}

@@ -53,3 +53,11 @@ func TestACommandThatWasAskedForItsNumberMayOnlyHaveTidiedUp(t *testing.T) {
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("ids"), "--wait").Exit())
 	p.Ends(term.ExitLost, "asked for the number")
 }
+
+func TestANumberWhoseHolderMayNotBeReadIsListed(t *testing.T) {
+	w := cmdtest.World(t)
+	require.Zero(t, cmdtest.On(t, w, numbered(w, "true")...).Exit())
+	holder := cmdtest.On(t, w, append([]string{"--auth", "digest:someone:secret", "--acl", "auth::cdrwa"}, numbered(w, cmdtest.UntilEOF)...)...).Begun()
+	require.Regexp(t, `(?m)^0 +unknown +\d+ +unknown$`, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0))
+	holder.LetGo(5)
+}

@@ -68,9 +68,13 @@ func (v *BreakVerb) told(found []look.Contender, broken []string) string {
 	case len(found) == 0:
 		return fmt.Sprintf("nobody holds %s\n", v.Path)
 	case len(broken) == 0:
-		return fmt.Sprintf("gone by now, and nothing was deleted: %s\n", found[0].Node)
+		return fmt.Sprintf("gone by now, and nothing was deleted: %s\n", term.Plain(found[0].Node))
 	}
-	return fmt.Sprintf("deleted %s\n", strings.Join(broken, "\ndeleted "))
+	var text strings.Builder
+	for _, node := range broken {
+		fmt.Fprintf(&text, "deleted %s\n", term.Plain(node))
+	}
+	return text.String()
 }
 
 // confirm asks the person at the terminal.

@@ -90,8 +90,7 @@ func (d *Diagnosis) wrong(where, found, do string) {
 // tell writes the findings, problems last, where people look first.
 func (d *Diagnosis) tell(s *term.Streams) error {
 	if s.JSON {
-		s.Told = true
-		return term.WriteJSON(s.Out, d)
+		return s.Print(d, "")
 	}
 	var t term.Table
 	for _, f := range d.Findings {

@@ -30,8 +30,7 @@ func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 		certain = len(g.Circles)
 		switch {
 		case s.JSON:
-			s.Told = true
-			return term.WriteJSON(s.Out, g)
+			return s.Print(g, "")
 		case v.Dot:
 			return g.dot(s.Out)
 		}

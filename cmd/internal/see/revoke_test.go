@@ -66,6 +66,13 @@ func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
 	require.Equal(t, 143, waiter.Exit())
 }
 
+func TestNamesOfOthersAreShownPlainlyWhenTheyAreBroken(t *testing.T) {
+	node := "/g/\u202efdp"
+	text := new(BreakVerb).told([]look.Contender{{Node: node}}, []string{node, "/g/b"})
+	require.Equal(t, "deleted \"/g/\\u202efdp\"\ndeleted /g/b\n", text)
+	require.NotContains(t, new(BreakVerb).told([]look.Contender{{Node: node}}, nil), node)
+}
+
 func TestNoHolderToAskIsNoError(t *testing.T) {
 	w := cmdtest.World(t)
 	require.Contains(t, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Gives(0), "nobody holds")

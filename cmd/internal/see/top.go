@@ -43,7 +43,6 @@ func show(ctx context.Context, client *coord.Client, path conn.NodePath, book *l
 	over()
 	r.Odd = r.Oddities()
 	if s.JSON {
-		s.Told = true
 		return term.WriteJSON(s.Out, r)
 	}
 	r.Table(to)

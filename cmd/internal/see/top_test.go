@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
@@ -26,6 +27,18 @@ func TestTopShowsHowTheLineChangesUntilItIsInterrupted(t *testing.T) {
 		}
 		top.EndsBy(syscall.SIGINT, 0)
 	})
+}
+
+func TestTopTellsInJSONWhyItEnds(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.Contend(t, w, w.Path("l"), nil)
+	top := cmdtest.On(t, w, "--json", "top", "--every", "20ms", w.Path("l"))
+	require.Empty(t, cmdtest.Parse[look.Report](t, top.Line()).Contenders)
+	_, err := w.Admin().SetACL(w.Path("l"), zk.DigestACL(zk.PermAll, "someone", "secret"), -1)
+	require.NoError(t, err)
+	status := top.Exit()
+	require.NotZero(t, status)
+	require.EqualValues(t, status, cmdtest.Parse[map[string]any](t, top.Last())["status"])
 }
 
 func TestTopTellsTheTimeAndTheTable(t *testing.T) {

@@ -33,9 +33,12 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if err := (look.Surveyed{Most: v.Most, Path: v.Path}).Validate(); err != nil {
 		return term.UsageError("%w", err)
 	}
-	address, err := v.address()
-	if err != nil {
+	address, err := conn.AddressOf("--listen", v.Listen)
+	switch {
+	case err != nil:
 		return err
+	case !address.IP.IsLoopback() && !v.AllowRemote:
+		return term.UsageError("--listen %s: that is not loopback, and others could reach it, unencrypted; --allow-remote allows it", v.Listen)
 	}
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
 		config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c)}
@@ -54,18 +57,6 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 		}
 		return ui.Serve(ctx, listener, config)
 	})
-}
-
-// address is where to listen.
-func (v *UIVerb) address() (*net.TCPAddr, error) {
-	address, err := conn.AddressOf("--listen", v.Listen)
-	switch {
-	case err != nil:
-		return nil, err
-	case !address.IP.IsLoopback() && !v.AllowRemote:
-		return nil, term.UsageError("--listen %s: that is not loopback, and others could reach it, unencrypted; --allow-remote allows it", v.Listen)
-	}
-	return address, nil
 }
 
 // names are the names of the page besides loopback: the one that was said,

@@ -65,6 +65,14 @@ func SinceThen(t time.Time) *float64 {
 	return &age
 }
 
+// Ago is how long ago an instant was, as people write it.
+func Ago(t time.Time) string {
+	if age := SinceThen(t); age != nil {
+		return Age(*age)
+	}
+	return "unknown"
+}
+
 // Program is the name that this program was called by; it has several.
 var Program = "zkcoord"
 

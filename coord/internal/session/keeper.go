@@ -242,19 +242,21 @@ func (s *Session) probe(c *wire.Conn, now time.Time) {
 func (s *Session) Vouch(ctx context.Context) error {
 	enough := s.Timeout() / 4
 	open := func() bool { return time.Until(s.Deadline()) > enough }
-	for probes := 1; ; probes++ {
+	for probes := 0; ; {
 		if open() {
 			return s.Err()
 		}
-		err := s.Flush(ctx)
-		if err != nil && !errors.Is(err, wire.ErrConnection) && err != wire.ErrThrottled {
+		switch err := s.Flush(ctx); {
+		case err == nil:
+			// Two writes, one after the other, open it (see package window);
+			// the first has perhaps travelled with the request for the turn.
+			probes++
+			enough = s.Timeout() / 5 * time.Duration(2-min(probes, 2))
+			if probes%2 == 1 || open() {
+				continue
+			}
+		case !errors.Is(err, wire.ErrConnection) && err != wire.ErrThrottled:
 			return err
-		}
-		// Two writes, one after the other, open it (see package window); the
-		// first has perhaps travelled with the request for the turn.
-		enough = s.Timeout() / 5 * time.Duration(2-min(probes, 2))
-		if err == nil && (probes%2 == 1 || open()) {
-			continue
 		}
 		if err := s.Pause(ctx, s.Timeout()/50); err != nil {
 			return err

@@ -198,7 +198,7 @@ func (s *Session) dial(network, addr string) (net.Conn, error) {
 		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked, Sizes: s.cfg.sizes,
 		// In the first round a hung server must not keep the others waiting;
 		// later the network itself may be slow.
-		Limit: min(timeout/2, time.Duration(1+raw.Round)*timeout/handshakeShare),
+		Limit: time.Duration(min(1+raw.Round, handshakeShare/2)) * timeout / handshakeShare,
 	})
 	return s.wire, s.tasks.begin(s.wire.Send)
 }

@@ -162,7 +162,7 @@ func (w *Window) Interval(wrote time.Time) time.Duration {
 	if w.trip > roundTrip {
 		return interval / 4
 	}
-	behind := w.base.Add(w.lag + 2*interval + w.timeout/20).Sub(wrote)
+	behind := w.base.Add(max(span, interval) + 2*interval + roundTrip).Sub(wrote)
 	switch {
 	case behind >= interval:
 		return interval

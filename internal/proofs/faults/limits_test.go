@@ -114,7 +114,7 @@ func refusedMain(args []string) {
 
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
-	exitOn(os.NewSyscallError("getrusage", syscall.Getrusage(syscall.RUSAGE_SELF, &usage)))
+	zktest.ExitOn(os.NewSyscallError("getrusage", syscall.Getrusage(syscall.RUSAGE_SELF, &usage)))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 

@@ -41,7 +41,7 @@ func holderMain(args []string) {
 		}
 		fmt.Println(h.Token(), "true")
 	}
-	exitOn(c.Close(ctx))
+	zktest.ExitOn(c.Close(ctx))
 }
 
 // connect opens a child's client.
@@ -49,15 +49,8 @@ func connect(servers string, timeout time.Duration) *coord.Client {
 	return must(coord.Open(context.Background(), servers, coord.WithSessionTimeout(timeout), coord.WithTick(tick)))
 }
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
 func must[V any](v V, err error) V {
-	exitOn(err)
+	zktest.ExitOn(err)
 	return v
 }
 

@@ -15,7 +15,6 @@ type register struct {
 
 	mu       sync.Mutex
 	largest  map[string]int64
-	accepted map[string][]int64 // tokens, in order, without repetitions
 	uses     int
 	rejected int
 }
@@ -25,7 +24,7 @@ func newRegister() (*register, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &register{listener: listener, largest: map[string]int64{}, accepted: map[string][]int64{}}
+	g := &register{listener: listener, largest: map[string]int64{}}
 	server := rpc.NewServer()
 	if err := server.RegisterName("register", g); err != nil {
 		return nil, err
@@ -51,25 +50,8 @@ func (g *register) use(place string, token int64) bool {
 		return false
 	}
 	g.uses++
-	g.largest[place] = max(g.largest[place], token)
-	if all := g.accepted[place]; len(all) == 0 || all[len(all)-1] != token {
-		g.accepted[place] = append(all, token)
-	}
+	g.largest[place] = token
 	return true
-}
-
-// stale counts accesses that were accepted after one with a larger token.
-func (g *register) stale() (n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, tokens := range g.accepted {
-		for i := 1; i < len(tokens); i++ {
-			if tokens[i] < tokens[i-1] {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // Access is a use of the resource at a place with a token.

@@ -68,7 +68,7 @@ func (v *verdict) report() string {
 func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("\nverdict")
 	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", sum(v.violations), v.undecided)
-	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
+	line("  resource: uses accepted, refused\t%d, %d", v.register.uses, v.register.rejected)
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, len(v.staleWrites))
 	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", v.recorded(history.Shut), v.recorded(history.Pass), v.violations["gate"])
 	line("  requests carried out late by the servers, passages while it was shut by these\t%d, %d", len(v.late), v.openedLate)
@@ -150,7 +150,6 @@ func (r *run) judge(end ending) {
 	if allowed := float64(heapAllowance * r.opts.Clients); end.heap > allowed {
 		t.Errorf("the library has %.1f MiB of the heap in use at the end, allowed are %.1f", end.heap/(1<<20), allowed/(1<<20))
 	}
-	none(r.register.stale(), "stale tokens accepted by the resource", "")
 	none(len(v.staleWrites), "stale writes by transactions", v.staleWrites)
 	if r.tally.total() == 0 {
 		t.Error("no fault happened")

@@ -105,9 +105,6 @@ func TestTheRegisterRefusesTokensSmallerThanItHasSeen(t *testing.T) {
 	require.False(t, remoteUse(child, "lock", 5))
 	require.True(t, remoteUse(child, "other", 1))
 	require.Equal(t, 2, g.rejected)
-	require.Zero(t, g.stale())
-	g.accepted["lock"] = append(g.accepted["lock"], 7)
-	require.Equal(t, 1, g.stale(), "a register that accepts too much is caught")
 }
 
 func TestThePulseKnowsWhoWasGrantedSomethingAndTheLongestGap(t *testing.T) {
