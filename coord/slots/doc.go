@@ -67,9 +67,9 @@
 //
 // # Cost
 //
-// Acquire: 6 requests in 3 round trips where numbers are free, and one or two
-// where the directories have not changed since this process looked; release:
-// one. Only the first in line watches the holders, and is woken when one goes.
+// Acquire: 6 requests in 4 round trips where numbers are free, and one more of
+// each where another number has been used for the first time since this process
+// looked; release: one. Only the first in line watches the holders, and is woken when one goes.
 // An owner also writes once in each call, and reads the nodes of all numbers,
 // the first time; with its number known it takes no place in the line. Where
 // only other owners' numbers are free, the first in line writes once for each

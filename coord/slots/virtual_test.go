@@ -282,3 +282,28 @@ func TestATransactionOfANumberThatAnotherHasIsRefused(t *testing.T) {
 		require.ErrorIs(b, err, coord.ErrLost)
 	})
 }
+
+func TestAnAcquireIsSixRequestsInFourRoundTrips(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		const way = 4 * time.Millisecond // a round trip
+		c := b.Open()
+		s := of(b, c, "/ids", 2)
+		release(b, acquired(b, s)) // makes the directories
+		release(b, acquired(b, s)) // and looks at them since
+		b.Server.Inject(zkembed.Match{}, zkembed.DelayReply(way))
+		begun, took, slot := time.Now(), time.Duration(0), (*slots.Slot)(nil)
+		asked := coordtest.Spent(b.Server, c, func() {
+			slot = acquired(b, s)
+			took = time.Since(begun)
+			time.Sleep(2 * way) // the place in the line is deleted in the background
+		})
+		delete(asked, zkembed.OpNotify)
+		require.Equal(b, zkembed.Counts{
+			zkembed.OpCreate: 1, zkembed.OpGetChildren2: 2, zkembed.OpGetData: 1, zkembed.OpMulti: 1, zkembed.OpDelete: 1,
+		}, asked)
+		require.Equal(b, 4*way, took)
+		begun = time.Now()
+		release(b, slot)
+		require.Equal(b, way, time.Since(begun))
+	})
+}
