@@ -75,7 +75,7 @@ var window = []mutant{
 	off("Vouch: a write that is throttled is none", in(coord, "TestWritesThatAreThrottled"),
 		"Session.Vouch", `case err == nil:`, `case err == nil, err == wire.ErrThrottled:`),
 	off("command: one that is waited for begins when its window has moved", in(runs, "TestACommandThatWasWaitedFor"),
-		"run.acquire", `looks < 10`, `looks < 0`),
+		"run.settle", `looks < 10`, `looks < 0`),
 	off("command: one that is waited for reads meanwhile", in(runs, "TestACommandThatWasWaitedFor"),
 		"run.acquire", `go stayHeard(waiting, r.client)`, ""),
 }

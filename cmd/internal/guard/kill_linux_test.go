@@ -373,7 +373,10 @@ func TestAnOwnerThatLivesNeedsNoFarewell(t *testing.T) {
 		"ended": func(r *run) { r.Stop(); r.event(Exited) },
 		"abandon": func(r *run) { // the guard may see the command's end before its own
 			r.Abandon()
-			for range r.Events() {
+			e := zktest.Receive(r.t, cmdtest.Soon, r.Events(), "an end")
+			require.Contains(r.t, []Kind{Exited, Gone}, e.Kind)
+			for e.Kind != "" {
+				e = zktest.Receive(r.t, cmdtest.Soon, r.Events(), "the last event")
 			}
 		},
 	} {

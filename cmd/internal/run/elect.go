@@ -187,7 +187,7 @@ func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
 
 // transfer has the leader hand the lead over.
 func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
-	return (&conn.Waiting{Timeout: v.Timeout}).Wait(c, "the leader leads on", func(ctx context.Context, client *coord.Client) error {
+	return (&conn.Waiting{Timeout: v.Timeout}).Wait(c, "no answer in time", func(ctx context.Context, client *coord.Client) error {
 		e, err := election.New(client, string(v.Path))
 		if err != nil {
 			return err
@@ -206,12 +206,14 @@ func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
 		default:
 			return term.ExitWith(term.ExitFailed, "%d candidates at %s say %q: name the node", len(line), v.Path, v.Transfer)
 		}
-		if err := e.Transfer(ctx, line[0].Node); err != nil {
+		if err = e.Transfer(ctx, line[0].Node); errors.Is(err, context.DeadlineExceeded) {
+			return term.ExitWith(term.ExitTimeout, "the leader was asked, and leads on: %w", err)
+		} else if err != nil {
 			return err
 		}
 		leader, err := e.Leader(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("the lead was handed over, and who leads now is not known: %w", err)
 		}
 		return v.tell(s, leader)
 	})

@@ -35,6 +35,15 @@ func TestASessionThatEndedBeforeTheDeadlineWasEndedByForce(t *testing.T) {
 	require.False(t, after.overSince(coord.ErrNodeDeleted))
 }
 
+// The session of the hold may be another than the one at the beginning.
+func TestACommandThatNeedsLongerThanTheSessionAllowsIsNotBegun(t *testing.T) {
+	client := cmdtest.Open(t, cmdtest.World(t))
+	long := client.SessionTimeout()/4 + 1
+	err := (&run{job: &job{KillAfter: &long}, client: client, ctx: t.Context()}).settle()
+	require.Equal(t, term.ExitOwnFault, term.StatusOf(err).Code)
+	require.ErrorContains(t, err, "does not fit")
+}
+
 func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*zktest.World) }{

@@ -27,14 +27,14 @@ func (j *job) run(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	defer r.end()
-	err = r.acquire(c)
-	r.calm()
-	if err != nil {
+	if err = r.acquire(c); err != nil {
+		r.calm()
 		return r.explain(j.giveUp(r.ctx, err), r.client, r.look)
 	}
-	var sig term.Signalled
-	if errors.As(context.Cause(r.ctx), &sig) { // it came at the last moment
-		return errors.Join(j.giveBack(), j.giveUp(r.ctx, sig))
+	err = r.settle()
+	r.calm()
+	if err = term.BySignal(r.ctx, err); err != nil {
+		return errors.Join(j.giveBack(), err)
 	}
 	status, err := r.perform()
 	j.lost = status == term.ExitLost && err != nil // CMD may exit so, too
@@ -112,20 +112,30 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 	go r.accompany(waiting, r.client, r.look)
 	r.hold, err = r.task.acquire(r.ctx, c, r.client)
 	r.granted = time.Now()
+	return err
+}
+
+// settle waits until the trust window is long enough for the command. After a
+// long wait, writes are under way that move it: without them a command that
+// takes long to end would be told to end at once. The session may be another
+// one than at the beginning, of another length.
+func (r *run) settle() (err error) {
 	session := r.client.SessionTimeout()
-	if err == nil { // it may be another session, of another length
-		r.killAfter, err = r.grace(session)
+	if r.killAfter, err = r.grace(session); err != nil {
+		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
-	// After a long wait, writes are under way that move the window. Without
-	// them a command that takes long to end would be told to end at once.
-	short := func() bool { return time.Until(r.hold.Deadline()) < r.killAfter+session/16 }
-	for looks := 0; looks < 10 && err == nil && r.hold.Err() == nil && r.ctx.Err() == nil && short(); looks++ {
+	for looks, ended := 0, r.ctx.Done(); looks < 10 && r.hold.Err() == nil && time.Until(r.hold.Deadline()) < r.killAfter+session/16; {
 		select {
 		case <-time.After(session / 100):
-		case <-r.ctx.Done():
+			looks++
+		case <-ended:
+			if err := term.BySignal(r.ctx, nil); err != nil {
+				return err
+			}
+			ended = nil // --timeout is for the turn, and has been kept
 		}
 	}
-	return err
+	return nil
 }
 
 // stayHeard reads six times in T while the command is waited for, beside the

@@ -102,11 +102,12 @@ func Number(n int) Use {
 	}
 }
 
-// Forget is an operator's: now and then it forgets an owner of [Number], and at
-// once when the faults are over, for others are to wait for no cooldown then.
+// Forget is an operator's: now and then it forgets an owner of [Number], and
+// once when the faults are over, for the first of others is to wait for no
+// cooldown then.
 func Forget(owner string) Use {
 	return func(w *Worker, c *coord.Client) bool {
-		if !w.isCalm() && !Chance(w.Rand, 0.2) {
+		if w.served() || !w.isCalm() && !Chance(w.Rand, 0.2) {
 			return false
 		}
 		s, forgetting := must(slots.New(c, w.Key, 1)), w.call()
