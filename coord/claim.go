@@ -64,8 +64,8 @@ func (cl *claim) enter(s *session.Session) {
 // a write that the ensemble agreed on. If ctx ends first, join returns
 // immediately, and the node, if it is created after all, is deleted in the
 // background. Two requests, create and list, which travel together: one round
-// trip; or the create alone, where 16 claims of the session wait already, and
-// few others. A listing that fails is made again where it is needed.
+// trip; or the create alone, if [Spec.Unlisted], or if 16 claims of the session
+// wait already, and few others. A lost listing is made again where needed.
 //
 // It returns the claim also when it fails, once a node may have been made.
 func (c *Client) join(ctx context.Context, spec *Spec) (*claim, error) {

@@ -54,11 +54,11 @@ func (h *Hold) Forfeit(cause error) {
 }
 
 // Along has the operations carried out together with the deletion of the hold's
-// node when the hold is released, all or nothing, and not when it is lost. So
-// what they would have changed tells an end that the owner meant from any
-// other. They take the place of those of an earlier call. If the ensemble
-// refuses them, the node is deleted without them. [ExactlyOnce.Release] has its
-// own operations instead, and [Hold.Downgrade] drops them. Along fails with
+// node when the hold is released, all or nothing, and not when it is lost.
+// Their effect thus distinguishes a release by the owner from any other end.
+// They replace the operations of an earlier call. If the ensemble refuses them,
+// the node is deleted without them. [ExactlyOnce.Release] has its own
+// operations instead, and [Hold.Downgrade] drops them. Along fails with
 // [ErrInvalid] in a nest ([Hold.Nest]). No request.
 func (h *Hold) Along(ops ...Op) error {
 	cl, err := h.claim, error(nil)

@@ -21,29 +21,29 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // one of those goes, the rule is asked again. It must not change the slice,
 // which many share.
 //
-// A rule cannot see contenders that came after the claim. No contender comes to
-// stand ahead of a claim later, so a rule may be shown some that have gone, but
-// before a grant none is missing. More contenders must never make it say yes: a
-// claim that joins behind many of its own session is first asked about the
-// nearest of these alone, and if the rule says no to that, it waits for the
-// contenders that the rule names. A rule that lets later contenders go first
-// could grant twice when it is asked about listings of different age; it cannot
-// be written.
+// A rule cannot see contenders that came after the claim. No contender can
+// appear ahead of a claim later, so a rule may be shown some that have gone,
+// but before a grant none is missing. More contenders must never make it say
+// yes: when a claim joins behind many of its own session, the rule is first
+// asked about the nearest of these alone, and if it says no, the claim waits
+// for the contenders that the rule names. A rule that lets later contenders go
+// first could grant twice when it is asked about listings of different age; it
+// cannot be written.
 //
-// Naming more than must be waited for costs a request each and can save one
-// later: when a watched contender goes, and the claim's place is among the
-// first 16, the rule is asked without it first, and a listing is made only if
-// it still says no and no other waiter of the same client has made one of late
-// by which all that the rule names are watched already.
+// Each contender named beyond those that must be waited for costs a request,
+// and can save one later: when a watched contender goes, and the claim's place
+// is among the first 16, the rule is first asked again without it. If it still
+// says no, it is asked about the newest listing that waiters of the same client
+// have made. The line is listed anew only if the rule says no to that as well,
+// and names a contender that is not watched yet.
 type Rule func(ahead []Contender) (wait []int, granted bool)
 
-// First is the rule of mutual exclusion: the first in line holds. The others
-// wait for the one before them; they also watch the one before that, and look
-// when it goes; when their turn comes they then know that no other is left: no
-// listing delays the way from one holder to the next. It is for lines in which
-// no contender can come to stand before another, except the reader that a
-// downgraded writer leaves in its place: when a writer has gone, the line is
-// listed in any case.
+// First is the rule of mutual exclusion: the first in line holds. Every other
+// claim waits for the one before it. It also watches the one before that, and
+// looks when that one goes. When its turn comes, it thus knows without a
+// listing that no other is left. First is for lines in which no contender can
+// appear ahead of another, except the reader that a downgraded writer leaves in
+// its place: when a writer has gone, the line is listed in any case.
 func First(ahead []Contender) (wait []int, granted bool) {
 	switch n := len(ahead); n {
 	case 0:
@@ -58,14 +58,14 @@ func First(ahead []Contender) (wait []int, granted bool) {
 // Line is a directory in which claims queue by the order of their creation.
 type Line struct {
 	Dir string
-	// Kinds of claims that take part, or none if every kind does. Where some
-	// are named, a claim's own kind takes part in any case, and a contender of
-	// another known kind cannot be honoured, and neither can one of the other
-	// dialect, unless there is AnyDialect. If the listing of its join shows
-	// such a contender before a claim, the claim is refused ([ErrForeign]). A
-	// claim that finds it later, because that listing was not made or was lost
-	// or its call has waited before (recipe.Patient), waits until it is gone.
-	// Names of no known shape are ignored.
+	// Kinds of claims that take part, or none if every kind does. A claim's own
+	// kind takes part in any case. A contender of another known kind cannot be
+	// honoured, nor can one of the other dialect, unless AnyDialect is set. If
+	// the listing of its join shows such a contender before a claim, the claim
+	// is refused ([ErrForeign]). If the contender is found only later, because
+	// that listing was not made or was lost, or because the call has waited
+	// before (recipe.Patient), the claim waits until it is gone. Names of no
+	// known shape are ignored.
 	Kinds []string
 	// AnyDialect: contenders of both dialects take part, and none of another
 	// kind matters. It is for claims that do not exclude each other.

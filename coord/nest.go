@@ -83,8 +83,8 @@ func (h *Hold) another(ended func()) (*Hold, error) {
 	return newHold(cl, &nest{in: h.in, ended: ended}), nil
 }
 
-// during carries out a transaction of h, before whose end no nest ends that h
-// is in.
+// during carries out a transaction of h. A nest that h is in does not end
+// before the transaction does.
 func (h *Hold) during(transact func() error) error {
 	cl := h.claim
 	cl.mu.Lock()

@@ -67,18 +67,19 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 }
 
 // Release releases the holds and carries out the operations, all or nothing:
-// one request, one round trip; see [ExactlyOnce.Txn] for the first. The holds
-// must be of one session. When it returns nil, everything was done while the
-// holds' nodes existed, and the holds have ended (as released, unless lost
-// while the reply was under way). When the ensemble refused it, the error wraps
-// a [*TxnError] and the holds go on; when one of them was lost, the error
-// matches [ErrLost], nothing was carried out, and the others go on. A lost
-// reply is found out, also when a hold's node is gone by then. When ctx ends
-// before that, the error matches [ErrUnconfirmed], and the nodes, if they are
-// still there, are deleted in the background. It fails with [ErrInvalid] while
-// other handles of a hold ([Spec.Reentrant]) are not released. The release of a
-// name waits for transactions of its hold that are under way. When ctx ends
-// before anything was sent, the error is ctx's, and the holds go on.
+// one request, one round trip, and as for [ExactlyOnce.Txn] one more to make a
+// witness when none is idle. The holds must be of one session. When it returns
+// nil, everything was done while the holds' nodes existed, and the holds have
+// ended (as released, unless lost while the reply was under way). When the
+// ensemble refused it, the error wraps a [*TxnError] and the holds go on; when
+// one of them was lost, the error matches [ErrLost], nothing was carried out,
+// and the others go on. If the reply is lost, Release finds out the outcome,
+// also when a hold's node is gone by then. When ctx ends before that, the error
+// matches [ErrUnconfirmed], and the nodes, if they are still there, are deleted
+// in the background. It fails with [ErrInvalid] while other handles of a hold
+// ([Spec.Reentrant]) are not released. The release of a name waits for
+// transactions of its hold that are under way. When ctx ends before anything
+// was sent, the error is ctx's, and the holds go on.
 func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
 	if len(holds) == 0 {
 		return opError("release", o.dir, wire.Invalid("no hold to release"))

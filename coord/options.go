@@ -178,12 +178,12 @@ func WithObserver(f func(event.Event)) Option {
 // on the attendant: without one, the client looks for it again and again, and
 // says so once, in the log and by [event.SessionAttended].
 //
-// The process is gone when its connection to the attendant is closed by all who
-// have it. It is closed in programs that the process starts. One that acts
-// under a hold of this process, and may outlive it, is to have it: each of
-// share gets a copy of each connection to the attendant, before the session is
-// told on it, to be passed on (exec.Cmd.ExtraFiles), and closed when it is
-// needed no more. It must not block.
+// The process counts as gone when all who have its connection to the attendant
+// have closed it. Programs that the process starts do not inherit it. A program
+// that acts under a hold of this process, and may outlive it, needs a copy:
+// each function of share gets a copy of each connection, before the attendant
+// hears of the session on it. Pass the copy on (exec.Cmd.ExtraFiles), and close
+// it when it is no longer needed. The function must not block.
 func WithAttendant(path string, share ...func(connection *os.File)) Option {
 	return func(o *options) error {
 		if path == "" || strings.ContainsRune(path, 0) {

@@ -141,8 +141,8 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 // longestOwner is how many bytes of a contender's data are shown in an error.
 const longestOwner = 100
 
-// blame adds to the error of a wait that a deadline ended who holds, or is
-// waited for, by what the watches have read.
+// blame names, in the error of a wait that a deadline ended, who holds or is
+// waited for, as far as the watches have read it.
 func (w *waiter) blame(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || len(w.awaited) == 0 {
 		return err
@@ -251,9 +251,9 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 }
 
 // aheadNewly returns the contenders ahead by the newest listing that waiters of
-// this session have made. It returns nil where a listing of one's own would say
-// more: whether the own node is there, or which contenders cannot be honoured.
-// It removes contenders at the front that are gone from the listing.
+// this session have made, and drops those at its front that are gone. It
+// returns nil where a listing of one's own would say more: whether the own node
+// is there, or near the front, or which contenders cannot be honoured.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
 	names := cl.sess.Listings.Newest(cl.node.Dir)
@@ -271,9 +271,9 @@ func (w *waiter) aheadNewly(gone []string) []Contender {
 	return line[:at]
 }
 
-// without removes the contenders that are gone from the ones ahead. It reports
-// whether it is known who is left: those ahead are not nil, and none that is
-// gone may have returned.
+// without returns the contenders ahead except those that are gone. It reports
+// whether it is known who is left: ahead is not nil, and none of those that are
+// gone may stand in the line again under another name.
 func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, known bool) {
 	for _, c := range ahead {
 		switch {

@@ -150,7 +150,7 @@ func (c *Client) requests(ops []Op) ([]wire.Op, error) {
 		if opNames[op.kind] == "" {
 			return nil, wire.Invalid("operation %d was not made by one of the Op functions", i)
 		}
-		full := c.full(path) // of which the server appends what was added
+		full := c.full(path) // the server appends what was added
 		requests[i] = wire.Op{
 			Kind: op.kind, Path: full[:len(full)-len(path)+len(op.path)], Data: op.data,
 			Version: op.version, Flags: op.mode, ACL: c.opts.acl,

@@ -23,11 +23,11 @@ import (
 // of the wait. Apart from reading, look must do nothing that does harm when
 // repeated.
 //
-// It costs one request for each thing that look reads, and none for what has
-// not changed since the last look, for a deletion that a watch has reported,
-// before the look has read anything new, or for what this process watches
-// already: its waits share the watch and the read. A watch stays until it
-// fires, also when the wait is over.
+// It costs one request for each thing that look reads. There is none for what
+// has not changed since the last look, or is watched by this process already,
+// whose waits share watches and reads. Nor is there one for a deletion that a
+// watch has reported, if the look has read nothing new before. A watch stays
+// until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
 	return c.waitIn(ctx, nil, look)
 }

@@ -40,8 +40,8 @@ type Barrier struct {
 	share  int // how many bytes each member may bring
 	wait   bool
 
-	least    int           // who open a round once
-	lastCall time.Duration // has passed since they came
+	least    int           // members that are enough to open a round
+	lastCall time.Duration // how long these wait for the rest
 }
 
 // Option sets something about a [Barrier].
@@ -57,10 +57,11 @@ func WaitForNextRound() Option {
 	}
 }
 
-// AtLeast lets a round begin with fewer than n members: with all that have come
-// when the last call, d after there were at least so many, is over. All clients
-// should name the same numbers; a client that names a smaller one, or a shorter
-// d, begins the round for all.
+// AtLeast lets a round begin with fewer than n members. When least members have
+// come, the last call begins; when it has lasted for lastCall, the round begins
+// with all that have come by then. All clients should name the same values; a
+// client that names a smaller number, or a shorter time, begins the round for
+// all.
 func AtLeast(least int, lastCall time.Duration) Option {
 	return func(b *Barrier) error {
 		if least < 1 || least > b.size || lastCall < 0 {

@@ -130,12 +130,12 @@ func (b *Barrier) errSize(r snapshot) error {
 }
 
 // look looks for the round that begins with the member, and begins it if it
-// can. It tries only if its arrival can have completed the number: at least so
-// many nodes have been made for the next round. Of any n, the youngest tries;
-// of the least number, the youngest tries after the last call. there is nil, or
-// was listed along with the create: it has all members that are no younger,
-// which is enough to begin a round, but not to see that one has crashed. ctx
-// ends with the hold.
+// can. The member tries only if its arrival can have completed the number: at
+// least so many nodes have been made for the next round. Of any n, the youngest
+// tries; of the least number, the youngest tries after the last call. The
+// listing there, if not nil, was made along with the create: it has all members
+// that are no younger, which is enough to begin a round, but not to see that
+// the open round has crashed. ctx ends with the hold.
 func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun bool, err error) {
 	b := m.barrier
 	r, err := b.ready.watchOrMake(v, b.size)

@@ -110,9 +110,9 @@ func (l *leaver) refresh(ctx context.Context, v *coord.View) (over bool, err err
 	return l.ended(snapshotOf(data, stat, err))
 }
 
-// ended notes what ready says, and reports whether the round is over, with what
-// every member gets to know. [ErrBroken] is what must not happen to ready while
-// the round is open.
+// ended takes note of ready. It reports whether the round is over, and then the
+// verdict. It fails with [ErrBroken] if something has happened to ready that
+// must not happen while the round is open.
 func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
 	switch {
 	case errors.Is(err, coord.ErrNoNode):

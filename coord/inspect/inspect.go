@@ -37,10 +37,10 @@ type Contender struct {
 	Under []string
 }
 
-// Contenders lists the contenders in dir, of either dialect, in order of age,
-// and says which of them hold by the rules of locks, in each dialect for
-// itself: of these kinds, or of every kind if none is named. There are none in
-// a directory that is missing. One listing, and one read for each; nodes that
+// Contenders lists the contenders in dir of these kinds, or of every kind if
+// none is named, of either dialect, in order of age. It says which of them hold
+// by the rules of locks, which apply to each dialect by itself. A missing
+// directory has no contenders. One listing, and one read for each; nodes that
 // go meanwhile are left out.
 func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...string) ([]Contender, error) {
 	names, err := c.Children(ctx, dir)
@@ -243,10 +243,10 @@ func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) 
 	return deleted, unlessGone(c, "break", node, err)
 }
 
-// toClaim does something to a claim's node, at its version. The czxid
-// distinguishes the claim from others of the same name; 0 is the one that is
-// there first. [coord.ErrNoNode] says that it is gone. The client is a fresh
-// one.
+// toClaim calls act for a claim's node, and again if act finds that the node's
+// version has changed. claim, a czxid, distinguishes the claim from others of
+// the same name; 0 stands for the one that is found first. toClaim fails with
+// [coord.ErrNoNode] if the claim is gone. c must be a fresh client.
 func toClaim(ctx context.Context, c *coord.Client, node string, claim int64, act func(ctx context.Context, data []byte, stat coord.Stat) error) (int64, error) {
 	err := c.Retry(ctx, func(ctx context.Context) error {
 		for {

@@ -47,10 +47,10 @@ func Delay(d time.Duration) Option {
 	}
 }
 
-// record is the node that says who holds, from the grant to the release: the
-// name of the claim's node. A record of another claim is of a hold that did not
-// end in order. Behind the name stands then when the delay began, by the
-// servers' clock, or 0 if that is when the record was written last.
+// record is the path of the node that names the claim that holds, from the
+// grant to the release. If it names another claim, that claim's hold did not
+// end in order. A number after the name then says when the delay began, by the
+// servers' clock, or is 0 if the delay began when the record was last written.
 func (m *Mutex) record() string { return m.Path() + "/holder" }
 
 // acquirer is [coord.Client.Acquire] or its TryAcquire.

@@ -14,12 +14,12 @@ import (
 
 // LocalQueue lets the goroutines that share the [Mutex] queue in memory: the
 // process has one node in the line, however many of them wait, and a release
-// hands the lock to the one that came first, without a request. The process
-// gives its node up when the node has had that many turns or is that old,
-// whichever comes first, unless no other contender has come to the line since
-// it was granted, and stands there again, at its end. It does so after the turn
-// under way when the node was asked for ([coord/inspect.Revoke]). No turn is
-// cut short.
+// hands the lock to the one that came first, without a request. When the node
+// has had that many turns or is that old, whichever comes first, the process
+// gives it up and stands in the line again, at its end, unless no other
+// contender has come to the line since the node was granted. A node that was
+// asked for ([coord/inspect.Revoke]) is given up after the turn under way. No
+// turn is cut short.
 //
 // All turns of a node share its [coord.Hold.Token], so a resource cannot tell a
 // late request of an earlier turn from a current one; it refuses late requests
@@ -228,9 +228,9 @@ func (q *local) spent() bool { return isClosed(q.revoked) || q.others && q.used(
 // held.
 func (q *local) used() bool { return q.taken >= q.turns || time.Since(q.since) >= q.most }
 
-// ask has the line grant a hold to the waiters. Its failure is theirs, but a
-// refusal is not for a patient one, for which the line is asked again; q.mu is
-// held.
+// ask requests a hold from the line for the waiters; q.mu is held. If that
+// fails, the waiters fail with it, except that patient ones are not refused:
+// for them the line is asked again.
 func (q *local) ask() {
 	ctx, stop := context.WithCancel(context.Background())
 	if q.waiting[0].done != nil { // it has waited for a turn

@@ -82,8 +82,8 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return m.bounded(h, m.client.Failure("try", m.Path(), err))
 }
 
-// Do runs f while holding the lock; see [recipe.Do] for what it returns. For a
-// lock that is worth it only if it is free, there is recipe.Do with TryAcquire.
+// Do runs f while holding the lock; see [recipe.Do] for what it returns. To run
+// f only if the lock is free, call recipe.Do with TryAcquire.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
 	return recipe.Do(ctx, m.Acquire, f)
 }

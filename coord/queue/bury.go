@@ -92,7 +92,8 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// withFree has an item removed that nobody has, as it is at the time.
+// withFree reads an item and calls remove with it, again if the item has
+// changed meanwhile. It fails with [coord.ErrBusy] if a consumer has the item.
 func (q *Queue) withFree(ctx context.Context, name string, remove func(e entry) error) error {
 	if !isEntry(name) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, name)

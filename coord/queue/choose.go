@@ -105,10 +105,11 @@ func (d *dispatcher) isDue() bool {
 	return d.credit >= 1 || d.misses > 2
 }
 
-// likely returns up to n candidates to try next; d.mu is held. A consumer alone
-// takes them in order. Several consumers share the first items of the same
-// priority, so many or a part of the queue, by their sequence numbers, and
-// seldom try the same one. A consumer that finds none of its share in a new
+// likely returns up to n candidates to try next; d.mu is held. A single
+// consumer takes them in order. Several consumers divide the first items of the
+// highest priority among themselves by sequence number, and so seldom try the
+// same one: itemsPerListing items for each consumer, or 1/partPerListing of the
+// queue if that is more. A consumer that finds none of its share in a new
 // listing takes another's item.
 func (d *dispatcher) likely(n int, isNew bool) (own []string) {
 	if d.contended == 0 || d.share.of < 2 {

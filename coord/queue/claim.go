@@ -9,10 +9,10 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// obtain claims an item, and up to n-1 that follow along with it; when one of
-// these cannot be had, the first of the others alone. This is what the queue
-// needs beyond a line and a rule: claims of names that others want, too, made
-// along with changes of other nodes, in one transaction. For each item:
+// obtain claims an item, and up to n-1 that follow it. If one of them cannot be
+// claimed, obtain claims only the first of the others. This is what the queue
+// needs beyond a line and a rule: claims of names that other consumers want,
+// too, made in one transaction with changes of other nodes. For each item:
 //
 //	create taken/<name>, ephemeral       fails if another consumer has the item
 //	set    taken/<name>                  its version is 1, where a claim by Kazoo has 0

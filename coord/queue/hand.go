@@ -103,7 +103,7 @@ func (d *dispatcher) isLost(item *Item) bool {
 }
 
 // left returns the items whose claims have not ended since they were granted,
-// or why that of the first has, if none is left.
+// or if none is left, why the first item's claim has ended.
 func (d *dispatcher) left(items []*Item) ([]*Item, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

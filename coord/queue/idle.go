@@ -11,14 +11,14 @@ import (
 // receiver is one Receive or Take. While there is nothing to do, it has a place
 // among the idle, who stand in a line of which only the first two watch the
 // queue: a put wakes those two, and not all. The second is there in case the
-// first does not move: it looks some time after a change, or when the first has
-// gone, which is the rule. The line is about who is woken only: a receiver that
+// first does not move: it looks when the first has gone, as is usual, or some
+// time after a change. The line decides only who is woken: a receiver that
 // comes when there is an item takes it without standing in line.
 type receiver struct {
 	*dispatcher
 	waits  bool        // for an item, if there is none
-	claims int         // so many of those claimed ahead will do
-	most   int         // to claim immediately, consumers ahead counted
+	claims int         // at most so many of the items claimed ahead; 0: none
+	most   int         // items to claim at once, including those claimed ahead
 	looked bool        // again, before it says that there is none
 	stands bool        // at a place, from which it watches
 	call   func()      // ends the wait for a place

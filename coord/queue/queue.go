@@ -110,8 +110,8 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	return q, nil
 }
 
-// Len returns how many items are in the queue, those counted that were received
-// and not acknowledged yet. One request.
+// Len returns how many items are in the queue, including those that were
+// received and not acknowledged yet. One request.
 func (q *Queue) Len(ctx context.Context) (int, error) {
 	stat, _, err := q.client.Exists(ctx, q.at.Entries)
 	return int(stat.Children), err

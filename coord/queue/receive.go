@@ -50,8 +50,8 @@ func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	return q.receiveBatch(ctx, n, 0, true)
 }
 
-// receiveBatch receives up to n items that were claimed ahead, or else claims
-// up to n, and so many ahead.
+// receiveBatch returns up to n items that were claimed ahead, or else claims up
+// to n+ahead items and returns all of them.
 func (q *Queue) receiveBatch(ctx context.Context, n, ahead int, wait bool) ([]*Item, error) {
 	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: n, most: n + ahead}
 	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, r.most) })

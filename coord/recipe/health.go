@@ -9,8 +9,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// ErrUnwell: a [Health]'s check failed as often as it may. The last failure is
-// wrapped with it.
+// ErrUnwell: a [Health]'s check failed too many times in a row. The last
+// failure is wrapped with it.
 var ErrUnwell = errors.New("not well")
 
 // Health is a check of one's own, and how often it may fail. A session shows
@@ -23,10 +23,11 @@ type Health struct {
 	running  chan struct{} // has an element while the check runs
 }
 
-// NewHealth returns the health by a check that is called every so often, and
-// may fail as many times in a row, less one. The check's context ends after
-// that time: a check that has not returned by then has failed. It is not called
-// again before it returns. An invalid argument fails with [coord.ErrInvalid].
+// NewHealth returns the health by a check that is called once per interval.
+// After the given number of failures in a row, the process is not well. The
+// check's context ends after the interval: a check that has not returned by
+// then has failed, and is not called again before it returns. An invalid
+// argument fails with [coord.ErrInvalid].
 func NewHealth(every time.Duration, failures int, check func(context.Context) error) (*Health, error) {
 	switch {
 	case check == nil:
@@ -76,11 +77,10 @@ func (h *Health) Await(ctx context.Context) error {
 }
 
 // While returns a context that ends when ctx does, or when the check has failed
-// too often, for the first time after one interval: its cause matches
-// [ErrUnwell] then. Call the function that it returns when the context is not
-// needed any more. What a call that acquires waits with, and acts under, can be
-// such a context: a process that is not well then leaves the line, or ends its
-// work.
+// too many times in a row; its cause then matches [ErrUnwell]. The first check
+// is made after one interval. Call the function that While returns when the
+// context is not needed any more. Acquire and work with such a context: a
+// process that is not well then leaves the line, or ends its work.
 func (h *Health) While(ctx context.Context) (context.Context, context.CancelFunc) {
 	well, end := context.WithCancelCause(ctx)
 	if h != nil {

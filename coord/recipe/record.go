@@ -23,10 +23,10 @@ func NewRecord(c *coord.Client, path string) Record { return Record{c, path} }
 
 // Look reads the record for a look of [coord.Client.Wait], which is called
 // again when the record changes. A missing record is made with the initial
-// data, and so are its parents; without these, Look answers no data and a zero
-// Stat, and the look is called again when somebody makes the record. A record
-// that this client may not read fails with [coord.ErrNoAuth]. One request, two
-// more for a missing record.
+// data, along with its parents. If initial is nil, Look returns no data and a
+// zero Stat instead, and the look is called again when somebody makes the
+// record. A record that this client may not read fails with [coord.ErrNoAuth].
+// One request, two more for a missing record.
 func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) {
 	for {
 		if initial == nil {

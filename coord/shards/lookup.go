@@ -214,10 +214,10 @@ func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
 	return p, all, s.client.Failure("status", s.path, errors.Join(failures...))
 }
 
-// Plan returns the plan there is, and the plan that would follow from the
-// members there are, without carrying it out: without the members that are
-// named, and with the list of keys of the options, if they have one. The two
-// are the same if nothing would change.
+// Plan returns the current plan, and the plan that would follow from the
+// current members except those whose IDs are named, and from the list of keys
+// of the options, if they have one. It changes nothing. The two plans are the
+// same if nothing would change.
 func (s *Shards) Plan(ctx context.Context, without ...string) (now, next *Plan, err error) {
 	var there []Member
 	err = s.client.Fresh().Wait(ctx, func(v *coord.View) (bool, error) {

@@ -94,9 +94,9 @@ func (k *Keeper) closeFormer(s *Session) {
 	_ = closer.Close(k.stop, account)
 }
 
-// Account is all that closing the session takes, for another process. The
-// session has been up; otherwise, or if the configuration of TLS cannot be
-// told, the error says so.
+// Account returns what another process needs to close the session. It fails if
+// the session has never been up, or if the TLS configuration cannot be passed
+// on.
 func (s *Session) Account() (account attend.Session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

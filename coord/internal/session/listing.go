@@ -143,9 +143,8 @@ type Sharer struct {
 
 func (s Sharer) compare(place int32) int { return cmp.Compare(s.Place, place) }
 
-// Share has the newest listing of a directory kept, for
-// [Listings.Newest], while several callers share it, which each ends by
-// done.
+// Share has the newest listing of a directory kept for [Listings.Newest] while
+// several callers share it. Each caller calls done to stop sharing.
 func (ls *Listings) Share(path string, sharer Sharer) (done func()) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -132,7 +132,7 @@ func (n *Node) mayHave(name string) bool {
 	return strings.HasPrefix(name, n.Stem)
 }
 
-// ownership is how far what a node of the name holds says who made it.
+// ownership is what a node of this name says about who made it.
 type ownership int
 
 const (

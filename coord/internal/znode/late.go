@@ -254,8 +254,9 @@ func (n *Node) lateAs(ctx context.Context, name string) (czxid int64, err error)
 	}
 }
 
-// isWanted reports whether another node of this session may be the one of the
-// same name, and of the same data if these are ours.
+// isWanted reports whether the node that was found may be another one of this
+// session: one of the same name and, unless the data are unknown, of the same
+// data.
 func (n *Node) isWanted(as ownership) bool {
 	for _, other := range n.host.Others(n.sess) {
 		if other != n && other.Plain && other.Dir == n.Dir && other.Stem == n.Stem &&

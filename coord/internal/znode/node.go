@@ -99,9 +99,9 @@ func (n *Node) Version() int32 {
 	return 1 + n.written.Load()
 }
 
-// Rewritten reports whether the node is still this one, if not of its version,
-// for another client has written into it, as a request for it does, and takes
-// note of the new one. It fails when ctx or the session ends first.
+// Rewritten reports whether the node is still this one although its version has
+// changed, because another client wrote into it, for example to ask for it. It
+// takes note of the new version, and fails when ctx or the session ends first.
 func (n *Node) Rewritten(ctx context.Context) (bool, error) {
 	if !n.Shared {
 		return false, nil

@@ -27,8 +27,9 @@ type Owner interface {
 	Leaving() bool        // the watch is of no more use
 }
 
-// heed learns from a watch on the node, or from why there is none. From then on
-// the node's deletion and a request for it are noticed.
+// heed tells the owner what the read that set a watch has shown: that the node
+// is gone, is another's, or was asked for. Once heed has returned nil, the
+// node's deletion and requests for it are noticed.
 func (n *Node) heed(w *session.Watch, err error) error {
 	switch {
 	case errors.Is(err, wire.ErrNoNode):
