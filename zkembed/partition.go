@@ -120,10 +120,10 @@ func (s *Server) dialCut(n NewConns) bool {
 }
 
 // Follower is a server of the ensemble that runs behind its leader. It is
-// joined to the leader by a link of two ordered streams. One carries what was
-// committed and the leader's pings; the other carries the clients' writes and
-// syncs, and with the answer to each ping the sessions it heard from since the
-// ping before. Reads and pings of its clients the follower answers by itself,
+// joined to the leader by a link of two ordered streams. One carries commits
+// and the leader's pings; the other, the clients' writes and syncs, and with
+// the answer to each ping, the sessions that the follower has heard from since
+// the ping before. The follower itself answers its clients' reads and pings,
 // from a tree that may be old; watches fire late, and writes are acknowledged
 // when the follower has seen them too. A session may have many writes under
 // way; its reads wait for the writes before them. So the leader, which alone

@@ -290,13 +290,13 @@ func (e encoder) multiHeader(op Op, done bool, code Code) encoder {
 	return e.int(int32(op)).bool(done).int(int32(code))
 }
 
-// multiError is the result of a part that failed, or that failed with another.
+// multiError is the result of a part that failed, or was undone with another.
 func (e encoder) multiError(code Code) encoder {
 	return e.multiHeader(-1, false, code).int(int32(code))
 }
 
-// multiBody is the reply to a multi. When one operation failed, all results
-// are errors: 0 stands before the one that failed.
+// multiBody is the reply to a multi. If one operation failed, all results are
+// written as errors, with code 0 for the operations before it.
 func multiBody(results []result) []byte {
 	e := encoder{}
 	bad := slices.ContainsFunc(results, func(r result) bool { return r.code != CodeOK })

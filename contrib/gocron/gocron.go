@@ -5,9 +5,9 @@
 //	locker, err := zkgocron.NewLocker(ledger, time.Minute)
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
-// Of the two, the Locker has a slot run by another replica when the one that
-// runs it dies. An Elector has jobs that are to follow each other run in one
-// process.
+// With a Locker, another replica runs the slot when the one that runs it dies.
+// With an Elector, all jobs run in one process, as jobs that are to follow each
+// other must.
 //
 // # What gocron's interfaces cannot give
 //

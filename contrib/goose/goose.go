@@ -5,18 +5,18 @@
 //	provider, err := goose.NewProvider(database.DialectSQLite3, db, migrations, goose.WithLocker(locker))
 //
 // All replicas can call Up at their start: one migrates, the others wait, and
-// find nothing to do. If it dies, the next one goes on where it has come to.
+// find nothing to do. If it dies, the next one goes on where it stopped.
 //
 // # What goose's interface cannot give
 //
 //   - The context of the migrations does not end when the lock is lost. Up
 //     fails then, after the last migration. To have it end, leave the Locker
-//     out, and call Up inside of [lock.Mutex.Do], with the context that this
-//     gives.
+//     out, and call Up inside of [lock.Mutex.Do], with the context that Do
+//     passes.
 //   - The migrations get no token, so the database cannot refuse a replica that
 //     was paused for longer than the session time-out. Where that matters,
 //     guard them by package coord/fence in transactions of your own.
-//   - goose takes no lock to look what is pending, and to create its table.
+//   - goose takes no lock to look for pending migrations or create its table.
 package goose
 
 import (

@@ -15,11 +15,11 @@
 //	                the grant to the end of the hold. A loss is an error, and
 //	                its cause is recorded
 //
-// Both have the attribute zkcoord.path, and what is a [coord.Hold]
+// Both have the attribute zkcoord.path, and for a [coord.Hold] also
 // zkcoord.node, zkcoord.session and, if it is exclusive, zkcoord.token.
 //
-// Not guaranteed: that the hold's span ends before the caller's does. A hold
-// that outlasts its caller is one whose span does so, too.
+// Not guaranteed: that the hold's span ends before the caller's does. If a hold
+// outlasts its caller, its span does so, too.
 package otel
 
 import (

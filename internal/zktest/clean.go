@@ -19,9 +19,9 @@ const graceAfterTimeout = 2 * time.Second
 func (w *World) cleanUp() {
 	w.t.Helper()
 	if s, ok := w.servers.(*zkembed.Server); ok {
-		s.Heal() // what keeps it from expiring its sessions
+		s.Heal()
 		if w.crashed {
-			s.Resume()
+			s.Resume() // a stopped server expires no session
 		}
 		w.checkNodes(func() ([]string, error) { return embeddedEphemerals(s, w.root), nil })
 		w.checkWatches()

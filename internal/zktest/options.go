@@ -218,9 +218,9 @@ func (s *Server) writeConfig() (string, error) {
 	return path, os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// removeEmptyLogs removes logs of transactions without a header, which a server
-// leaves that is killed when it has just begun one. ZooKeeper 3.8.0 does not
-// start on them (an EOFException in FileHeader.deserialize).
+// removeEmptyLogs removes transaction logs without a header. A server that is
+// killed when it has just begun a log leaves one, and ZooKeeper 3.8.0 does not
+// start on it (an EOFException in FileHeader.deserialize).
 func (s *Server) removeEmptyLogs() error {
 	logs, err := filepath.Glob(filepath.Join(s.DataDir(), "version-2", "log.*"))
 	for _, path := range logs {

@@ -93,8 +93,8 @@ func uniqueRoot(test string) string {
 const SessionTimeout = 10 * DefaultTick
 
 // SetTimeout sets the longest session time-out of the test's clients, if it is
-// not SessionTimeout: so long, and two seconds more, may ephemeral nodes of a
-// dead client outlive the test.
+// not SessionTimeout. A dead client's ephemeral nodes may outlive the test by
+// two seconds more than that.
 func (w *World) SetTimeout(d time.Duration) { w.timeout = d }
 
 // Backend returns the kind of server.

@@ -8,13 +8,13 @@ import (
 	"github.com/zkcoord/zkcoord/coord/attend"
 )
 
-// Farewell is the verb that the guard of a command becomes when the owner was
-// killed and the command has ended (see package guard): it closes the owner's
-// session, which its input describes.
+// Farewell is the verb that a command's reaper becomes when the owner was
+// killed and nothing is left of the command (see package guard): it closes the
+// owner's session, which its input describes.
 type Farewell struct{}
 
-// Run gives what the command had sent the time to arrive that an attendant
-// gives it. Nobody waits for the outcome: without one, the session expires.
+// Run waits as long as an attendant would, for what the command has sent to
+// arrive. Nobody waits for the outcome: if it fails, the session expires.
 func (Farewell) Run(s *term.Streams) error {
 	if err := keepSecrets(); err != nil {
 		return term.Silently(term.ExitFailed)

@@ -66,9 +66,9 @@ func attended(t *testing.T, socket string, n int) {
 	}, "%d sessions are attended", n)
 }
 
-// deathsAreSeen has another holder die, and waits until its node is gone: an
-// earlier death has been seen by then, too. Without an attendant, its guard
-// sees it; with one, so many sessions are attended before.
+// deathsAreSeen kills another holder, and waits until its node is gone: by
+// then, an earlier death has been seen, too. With an attendant, it first waits
+// until n sessions are attended; without one, the guards see the deaths.
 func deathsAreSeen(t *testing.T, w *zktest.World, socket string, n int) {
 	t.Helper()
 	other, _ := lock(t, w, socket, "other", cmdtest.Busy)
@@ -79,9 +79,9 @@ func deathsAreSeen(t *testing.T, w *zktest.World, socket string, n int) {
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
 }
 
-// A command dies with its owner; the lock is free soon afterwards, by an
-// attendant or by the command's guard alone, and the session time-out is a
-// minute. With -kills 100 -v the test tells the distribution.
+// A command dies with its owner, and an attendant, or the guard alone, frees
+// the lock soon afterwards, although the session time-out is a minute. With
+// -kills 100 -v the test prints the median and the longest delay.
 func TestALockWhoseCommandWasKilledIsHeldByTheNextSoon(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		_, socket := attendant(t)
@@ -190,8 +190,8 @@ func freeze(t *testing.T, pids ...int) (thaw func()) {
 }
 
 // The owner is dead, and its guard cannot stop the command yet: the attendant
-// leaves the session alone, also one that was started after the command, whose
-// connection the guard is told of.
+// leaves the session alone, even an attendant that was started after the
+// command: the guard was given the new connection, too.
 func TestTheSessionIsKeptWhileTheCommandOfAKilledOwnerRuns(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		first, socket := attendant(t, "--grace", "1ms")

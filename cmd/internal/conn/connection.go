@@ -54,8 +54,8 @@ func UnsetEmptyVariables() {
 	}
 }
 
-// betweenACLs is where a list of ACLs, separated by commas as ZooKeeper's own
-// tools have it, goes on behind an entry. An identity may have commas, too.
+// betweenACLs matches the end of an ACL and the comma before the next one, as
+// ZooKeeper's own tools write a list. An identity may have commas, too.
 var betweenACLs = regexp.MustCompile(`(:[cdrwa]+),`)
 
 // lines are the values of a flag that is repeated, or of its variable, with one
@@ -240,7 +240,7 @@ func (c *Connection) Lasting(limit *time.Duration, f func(ctx context.Context, c
 	return f(ctx, client)
 }
 
-// Serving is lasting for verbs that listen.
+// Serving is [Connection.Lasting] for verbs that listen.
 func (c *Connection) Serving(address *net.TCPAddr, f func(ctx context.Context, client *coord.Client, listener net.Listener) error) error {
 	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
 		listener, err := net.ListenTCP("tcp", address)
@@ -252,8 +252,8 @@ func (c *Connection) Serving(address *net.TCPAddr, f func(ctx context.Context, c
 	})
 }
 
-// With is connected for verbs that ask one thing: f's context ends after
-// ConnectTimeout, too.
+// With is [Connection.Connected] for verbs that ask one thing: f's context ends
+// after ConnectTimeout, too.
 func (c *Connection) With(f func(ctx context.Context, client *coord.Client) error) error {
 	return c.Connected(func(client *coord.Client) error {
 		ctx, cancel := Within(context.Background(), c.ConnectTimeout)

@@ -37,8 +37,8 @@ func AddressesOf(servers string) (addresses []string, chroot string) {
 	return addresses, chroot
 }
 
-// ask sends a server one of the commands of four letters. A server that does
-// not allow it, or is not there, answers nothing that has to do with it.
+// ask sends a server a four-letter command. From a server that does not allow
+// it, the answer is something else; from one that is not there, it is empty.
 func (c *Connection) ask(ctx context.Context, address, word string) string {
 	ctx, cancel := context.WithTimeout(ctx, LookWithin)
 	defer cancel()
@@ -87,9 +87,9 @@ type Remote struct {
 }
 
 // Connections are the clients that are connected to a server, by session, as
-// cons or else dump lists them, and whether one did: this connection is in the
-// list, at least. Silence is counted from the newest answer that the server
-// gave to any client, since the server has a clock of its own.
+// cons or else dump lists them. told is false if neither listed even this very
+// connection. Silence is counted from the newest answer that the server gave to
+// any client, since the server has a clock of its own.
 func (c *Connection) Connections(ctx context.Context, address string) (sessions map[string]Remote, told bool) {
 	for _, word := range []string{"cons", "dump"} {
 		found := connectionLines[word].FindAllStringSubmatch(c.ask(ctx, address, word), -1)

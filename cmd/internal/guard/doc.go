@@ -37,8 +37,8 @@
 //     ends.
 //   - On Linux, when the owner is gone and nothing is left of the command, the
 //     reaper becomes the program's verb FarewellVerb, which closes the owner's
-//     session (Options.Farewell). It goes without if something is left for as
-//     long as the session may last.
+//     session (Options.Farewell). If something is left for as long as the
+//     session may last, the reaper ends without doing so.
 //   - Events report processes that had to end and could not be made to
 //     (Event.Left, Event.Unsure): nothing may be released then.
 //   - The guard does not wait until its reports are read, nor the owner until

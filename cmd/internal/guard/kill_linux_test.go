@@ -319,8 +319,8 @@ func headlessMain() {
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
 
-// A process whose first thread has ended looks like one that has ended, and is
-// the parent of its children yet.
+// A process whose first thread has ended looks like one that has ended, but is
+// still the parent of its children.
 func TestAProcessWithoutItsFirstThreadAndItsChildrenAreReached(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])

@@ -36,8 +36,8 @@ type Options struct {
 // Farewell has the reaper become this program's FarewellVerb when the owner is
 // gone and nothing is left of the command.
 type Farewell struct {
-	Input  []byte        // of the verb; none: the reaper ends then, and there is no verb
-	Within time.Duration // there is nothing to do any more after that time
+	Input  []byte        // of the verb; empty: the reaper ends without becoming the verb
+	Within time.Duration // after that time there is nothing left to do
 }
 
 // Process is a command under guard, seen by its owner.
@@ -119,8 +119,8 @@ func (p *Process) Drain(within time.Duration) { p.send(order{Stop: true, Within:
 func (p *Process) Kill() { p.send(order{Kill: true}) }
 
 // Keep has the guard keep a file open for as long as a process of the command
-// may live, also when the owner is gone: what the file's end says is not said
-// before. It does not wait.
+// may live, even when the owner is gone: whoever waits for the file's end does
+// not see it earlier. Keep does not wait.
 func (p *Process) Keep(file *os.File) { pass(p.life, file, toKeep) }
 
 // pass sends a file, and what it is for.

@@ -84,9 +84,8 @@ func eachDescendant(visit func(pid int)) {
 	}
 }
 
-// process is one of the kernel's process table. One that does not live any more
-// can be a parent yet: its children are passed on when the last of its threads
-// has ended, and its first may have ended long before.
+// process is an entry of the kernel's process table. One whose first thread has
+// ended looks dead, but keeps its children until its last thread has ended.
 type process struct {
 	pid, parent int
 	lives       bool

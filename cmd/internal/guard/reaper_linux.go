@@ -92,8 +92,8 @@ func childless() bool {
 }
 
 // depart ends the reaper. If the owner is gone, it keeps the owner's files open
-// until nothing is left of the command, and then becomes the verb Farewell. It
-// goes without if something is left for as long as the farewell has time.
+// until nothing is left of the command, and then becomes the verb Farewell. If
+// something is left for as long as the farewell has time, it just ends.
 func depart(left <-chan *legacy) {
 	l := <-left
 	if l == nil {

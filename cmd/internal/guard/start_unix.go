@@ -86,8 +86,8 @@ func find(name string) (string, error) {
 
 // Runnable looks for a command of this name. If there is none, the error says
 // why, and status is what a shell would exit with. Whether the system can run
-// the command shows only when it is started. A foreign command becomes another
-// user's, and cannot be signalled.
+// the command shows only when it is started. A foreign command is set-user-ID:
+// it will run as another user, and this one cannot signal it.
 func Runnable(name string) (status int, foreign bool, err error) {
 	path, err := find(name)
 	if err != nil {

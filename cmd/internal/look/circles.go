@@ -38,9 +38,9 @@ func (p party) Needs(perhaps bool) []int {
 	return p.Within
 }
 
-// Parties are the contenders at all paths that can be part of a circle. Those
-// of an election stand by and go on with their work, and those at a queue or a
-// double barrier wait for no contender.
+// Parties are the contenders at all paths that can be part of a circle. The
+// candidates of an election work on while they stand by, and no contender at a
+// queue or a double barrier waits for another.
 func (s *Survey) Parties() []party {
 	var all []party
 	for _, r := range s.Recipes {
@@ -97,8 +97,8 @@ func relate(all []party) {
 // others.
 type Circle []party
 
-// circles finds them. Those that need nothing that is in a circle, or behind
-// one, are left out first.
+// circles finds them. First it leaves out every party that can go: all that it
+// needs can go, or if anyOf is set, one of them.
 func circles(all []party, perhaps bool) (found []Circle) {
 	stuck := slices.Repeat([]bool{true}, len(all))
 	isStuck := func(i int) bool { return stuck[i] }
@@ -158,9 +158,9 @@ func (c Circle) Paths() []string {
 }
 
 // findCircles finds the circles among the recipes. A circle is certain if its
-// claims say what they were made under, and all are still there: then there was
-// a moment at which each waited. In a possible circle, sessions wait for each
-// other whose claims do not say so, or the second look failed.
+// claims say what they were made under, and a second look finds all of them
+// still there: then all waited at one moment. It is possible if the claims do
+// not say so, or if the second look failed.
 func (s *Survey) findCircles(ctx context.Context, client *coord.Client) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.LookWithin)
 	defer cancel()

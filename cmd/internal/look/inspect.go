@@ -134,9 +134,8 @@ func (c Contender) IsNamed(node string) bool {
 const (
 	// askWithin is how long the servers have to say who is connected.
 	askWithin = time.Second
-	// They are asked again after askForEach client that is connected, since the
-	// answer is as long, but no sooner than after askFirst and no later than
-	// after askLast.
+	// The next question waits askForEach connected client, since the answer
+	// grows with their number, but at least askFirst and at most askLast.
 	askForEach = 10 * time.Millisecond
 	askFirst   = 500 * time.Millisecond
 	askLast    = 10 * time.Second
@@ -190,8 +189,8 @@ func (h *Heard) Hear(of conn.Remote) {
 	}
 }
 
-// Silence says for how long a client is silent, if that is longer than it is
-// for any that works, which pings after a third of its session's time-out.
+// Silence says for how long a client has been silent, or "" if that is normal:
+// a client that works pings after a third of its session's time-out.
 func (h Heard) Silence() string {
 	if h.SilentFor == nil || *h.SilentFor < *h.Timeout/2 {
 		return ""
@@ -252,7 +251,7 @@ func (s Situation) WithoutPlace() Situation {
 	return s
 }
 
-// StandIn finds the own place in a line, in which so many more stand in front.
+// StandIn finds this process's place in a line behind so many others.
 func (s *Situation) StandIn(line []coord.Contender, before int, own Names) {
 	s.Others = len(line)
 	for i, c := range line {

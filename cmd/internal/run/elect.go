@@ -161,8 +161,7 @@ func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquire
 // checkDelay is how long a check that was killed may take to end.
 const checkDelay = time.Second
 
-// mostFailures is how often the check of --health may fail in a row, and once
-// more.
+// mostFailures is how many failures in a row of the check of --health end CMD.
 const mostFailures = 3
 
 // health is the check of --health, or nil. running has an element while a

@@ -75,8 +75,8 @@ func (t *turn) all() (*lock.Multi, error) {
 }
 
 // refuseNested refuses several locks if this process runs under one of them.
-// That cannot wait for the turn of that one: the locks before it may be held by
-// those who wait for what this process runs under.
+// It does so before it waits for any: the locks that come first may be held by
+// processes that wait for what this one runs under.
 func (t *turn) refuseNested(ctx context.Context) error {
 	if t.try || len(t.paths) == 1 {
 		return nil
@@ -96,8 +96,8 @@ func (t *turn) refuseNested(ctx context.Context) error {
 	return nil
 }
 
-// acquire gets the locks. Those that are only tried are not waited for longer
-// than a session would be.
+// acquire gets the locks. A try waits for the servers' answer no longer than
+// connecting may take.
 func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Client) (holding, error) {
 	t.client = client
 	t.at.Store(&t.paths[0])
@@ -119,7 +119,7 @@ func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Cl
 	return t.hold(context.WithoutCancel(ctx), nil), nil
 }
 
-// try bounds the wait for the servers' answer by what a session is waited for.
+// try bounds the wait for the servers' answer by the time allowed to connect.
 func try(ctx context.Context, c *conn.Connection, acquire func(ctx context.Context) error) error {
 	trying, cancel := conn.Within(ctx, c.ConnectTimeout)
 	defer cancel()
@@ -289,9 +289,9 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, err
 	return apart(client, path, slotsAt, unlessNested(client, path, string(path), 1, acquirerOf(m))), err
 }
 
-// slots returns the lock that several may hold, each with a slot. It stores the
-// number of slots first, if that is wanted, and says what to do when it is
-// another.
+// slots returns the lock that several may hold, each with a slot. With --resize
+// it first stores the number of slots; otherwise, if another number is stored,
+// the error says what to do.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer, error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
 	return apart(client, path, foreignAt, unlessNested(client, path, semaphore.LayoutOf(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {

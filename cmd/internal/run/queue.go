@@ -158,7 +158,7 @@ type queueLen struct {
 	Path conn.NodePath `arg:"" predictor:"path" help:"The queue's path."`
 }
 
-// Run counts, those counted that were received and not removed yet.
+// Run counts the items, including those received and not removed yet.
 func (v *queueLen) Run(s *term.Streams, c *conn.Connection) error {
 	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		n, err := q.Len(ctx)

@@ -31,8 +31,8 @@ type job struct {
 
 	left      bool           // the session was left to run out: a process of the command may still run
 	lost      bool           // the hold was, before the command ended
-	signalled bool           // the command was told to end by a signal to this process, which may be HUP
-	ending    bool           // it was told to end by another one
+	signalled bool           // a signal to this process, HUP or another, told the command to end
+	ending    bool           // a signal other than HUP did
 	signals   chan os.Signal // of all runs: one that comes between two ends the next
 }
 
@@ -51,8 +51,8 @@ type task interface {
 	// giveBack ends the hold when the command was not run.
 	giveBack() error
 	// complete ends the hold when the command has ended in time, and returns
-	// the status to exit with. The command was asked to end if the hold was
-	// asked for. The context that patience makes ends by a signal.
+	// the status to exit with. asked: this process told the command to end, for
+	// a request, --max-hold or a check. A signal ends the context of patience.
 	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
 	// story returns what the JSON object at the end has besides the fields of
 	// every command. held is how long the hold lasted.

@@ -21,9 +21,9 @@ var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, sysc
 // nor one that it ignores: the next wait would lose them.
 var stopping = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU}
 
-// forward delivers both to signals, except any that were ignored from the
-// start: by nohup, or by a shell for its background processes. A note that is
-// not read any more must not end this process.
+// forward delivers passedOn and stopping to signals, except any that were
+// ignored from the start: by nohup, or by a shell for its background processes.
+// A note that nobody reads any more must not end this process.
 func forward(signals chan<- os.Signal) {
 	for _, sig := range slices.Concat(passedOn, stopping) {
 		if !signal.Ignored(sig) {

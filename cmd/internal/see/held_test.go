@@ -24,8 +24,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Inside of the command it needs no word of what that runs under; elsewhere the
-// holder is named.
+// Inside the command, held knows what that runs under; elsewhere, its arguments
+// name the holder.
 func TestHeldTellsWhetherTheCommandsOfAllVerbsRunUnderWhatTheyWereGranted(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")

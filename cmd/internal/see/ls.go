@@ -171,7 +171,7 @@ func (h probed) String() string {
 	return fmt.Sprintf("held: %s, %s, session %s\n", term.Plain(h.Path), look.Contender{Age: h.There, HeldFor: h.HeldFor}.Since(), h.Session)
 }
 
-// inside reports whether this process is to be asked about itself.
+// inside reports whether the question is about what this process runs under.
 func (v *HeldVerb) inside() bool { return v.Node == "" && v.Token == 0 }
 
 // asked lists what is to be held.
@@ -213,8 +213,8 @@ func runsUnder() (all []probed) {
 	return all
 }
 
-// askInside asks for a node that probed for something that was granted: it is
-// held as long as the node is there.
+// askInside looks for the node that h names: what was granted is held as long
+// as that very node is there.
 func askInside(ctx context.Context, client *coord.Client, h *probed) error {
 	stat, there, err := client.Exists(ctx, h.Node)
 	switch {

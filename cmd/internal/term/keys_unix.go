@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyTakes is how long a key waits to be looked at.
+// keyTakes is how long quits waits for a key before it looks for signals again.
 const keyTakes = 100 * time.Millisecond
 
 // UntilQuit returns a context that ends when q is typed, where standard input
@@ -89,7 +89,7 @@ func (k *keyboard) quits() bool {
 	return slices.Contains(typed[:n], 'q') || slices.Contains(typed[:n], 'Q')
 }
 
-// heed has the effect of a signal that no code waits for.
+// heed puts the modes back, and then lets a signal have its default effect.
 func (k *keyboard) heed(sig os.Signal) {
 	switch sig {
 	case syscall.SIGTSTP:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// MostNotes is how many bytes of notes wait for a reader, and one note more.
+// MostNotes is how many bytes may wait for a reader, besides the last note.
 const MostNotes = 64 << 10
 
 // Notes is the standard error. While this process guards a command it does not
@@ -38,8 +38,8 @@ func (n *Notes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add drops p if so much is pending. What p itself is long is no reason: it may
-// be an object with results.
+// add drops p if most bytes are pending already. The length of p itself does
+// not count: it may be an object with results.
 func (n *Notes) add(p []byte, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

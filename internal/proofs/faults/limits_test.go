@@ -50,9 +50,9 @@ func TestF24AThrottledRequestIsRepeated(t *testing.T) {
 	})
 }
 
-// The server itself throttles: each request that waits for more than a
-// millisecond, since only one may be under way at a time. Where processors are
-// so short that it refuses all for long, the flood ebbs.
+// The server itself throttles: it refuses each request that waits for more than
+// a millisecond, since only one may be under way at a time. On a machine so
+// busy that it refuses all for long, the flood stops after 10,000 refusals.
 func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
 	onReal(t, func(s scene) {
 		flood := zktest.Connect(s, s.w.ConnectString(), T)

@@ -26,9 +26,9 @@ type span struct {
 }
 
 // spans returns the grants of the given kinds in the order in which their
-// trust began. Those that were never trusted are left out. What broke a grant
-// broke its node, and all other turns of it in a local queue, which have the
-// same token, if that is known to be the node's or the node was there before.
+// trust began. Those that were never trusted are left out. What breaks a grant
+// breaks its node, and so all turns of the node in a local queue, which share
+// its token: if the grant had returned, or its token had been seen, by then.
 func spans(records []Record, kinds ...Kind) []span {
 	grants, ends, broken := map[int]Record{}, map[int][]Record{}, map[int64][]Record{}
 	for _, r := range records {

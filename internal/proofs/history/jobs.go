@@ -45,9 +45,9 @@ func doings(records []Record) (all map[string]*doing, begun []Record) {
 	return all, begun
 }
 
-// ended finds jobs that ran again after their end was on record, or whose
-// result changed or was none of their runs', unless their record may have been
-// deleted, when keep runs had begun since.
+// ended finds jobs with a result of none of their runs, and jobs that ran again
+// or changed their result after their end was on record, unless that record may
+// have been deleted, since keep other runs may have begun meanwhile.
 func ended(keep int) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		all, begun := doings(records)

@@ -235,8 +235,8 @@ func Rounds(key string, n int) Rule {
 }
 
 // Barrier: no client passes within a time in which it was certainly shut. At
-// the times in opened others than its keeper have opened it, until it is shut
-// again.
+// the times in opened, others than its keeper opened it: each time it stayed
+// open until it was shut again.
 func Barrier(key string, opened ...time.Duration) Rule {
 	return Rule{name: "barrier", key: key, finds: []func([]Record) []Violation{passages(opened)}}
 }

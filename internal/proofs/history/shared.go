@@ -25,11 +25,11 @@ func growing(kind Kind, repeat bool) func([]Record) []Violation {
 	}
 }
 
-// counted finds sums of a counter that cannot be, where every add adds one:
-// those of two adds; those that are smaller than the number of adds that had
-// returned before the call, or larger than the number of all that were called
-// before the return; and those that are smaller than the sum of an add that had
-// returned before the call.
+// counted finds impossible sums of a counter, where every add adds one: a sum
+// of two adds; one that is not above the number of adds that had returned
+// before the call, or is above the number of those called before the return;
+// and one that is smaller than the sum of an add that had returned before the
+// call.
 func counted(records []Record) (found []Violation) {
 	var done, called []time.Duration // of adds that counted; that may have counted
 	var adds []Record

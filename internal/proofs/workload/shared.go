@@ -15,9 +15,8 @@ import (
 // memberID is the ID that all members want: one at a time has it.
 const memberID = "the-one"
 
-// Join is a member of a group for a while, whose directory is the key's parent.
-// All want one ID, so the key is as a mutex, and members write as its holders
-// do.
+// Join is a member for a while of the group at the key's child members. All
+// want one ID, so the key is like a mutex, and members write as its holders do.
 func Join(w *Worker, c *coord.Client) bool {
 	g := must(group.New(c, w.Key+"/members"))
 	w.items++
@@ -102,9 +101,8 @@ func Number(n int) Use {
 	}
 }
 
-// Forget is an operator's: now and then it forgets an owner of [Number], and
-// once when the faults are over, for the first of others is to wait for no
-// cooldown then.
+// Forget does an operator's work: it forgets an owner of [Number] now and then,
+// and once when the faults are over: then no other waits for its cooldown.
 func Forget(owner string) Use {
 	return func(w *Worker, c *coord.Client) bool {
 		if w.served() || !w.isCalm() && !Chance(w.Rand, 0.2) {

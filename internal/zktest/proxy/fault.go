@@ -129,7 +129,7 @@ func (r *Rule) Fired() int {
 // First is closed when the fault has happened for the first time.
 func (r *Rule) First() <-chan struct{} { return r.first }
 
-// Remove ends the rule. What it holds or delays at this moment it holds on.
+// Remove ends the rule. What it holds or delays at this moment stays held.
 func (r *Rule) Remove() {
 	r.proxy.mu.Lock()
 	defer r.proxy.mu.Unlock()
