@@ -111,9 +111,9 @@ func (a *Attendant) Stats() Stats {
 	return s
 }
 
-// Serve attends to the clients that connect to l, until ctx ends, which it
-// returns nil for, or l fails. It closes l. What has to be closed at its end is
-// closed, if that takes no longer than two seconds.
+// Serve attends to the clients that connect to l, until ctx ends, when it
+// returns nil, or l fails. It closes l. At the end it goes on closing the
+// sessions of processes that have died, for up to two seconds.
 func (a *Attendant) Serve(ctx context.Context, l *net.UnixListener) error {
 	closing, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()

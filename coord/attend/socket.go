@@ -81,9 +81,9 @@ func Check(ctx context.Context, path string) (sessions int, err error) {
 // ErrRefused: the attendant is there, and refuses this client.
 var ErrRefused = errors.New("the attendant refuses")
 
-// Leave has the attendant forget the session that it was told on a connection
-// to it (see coord.WithAttendant), for a process that ends and leaves another
-// behind that may still act: the session then expires by itself.
+// Leave makes the attendant forget the session that it was told of on this
+// connection (see coord.WithAttendant). It is for a process that ends while one
+// that it leaves behind may still act: the session then expires by itself.
 func Leave(connection *os.File) error {
 	return attend.Write(connection, attend.Message{Leave: true})
 }

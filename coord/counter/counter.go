@@ -35,8 +35,8 @@ type Counter struct {
 // Option sets something about a [Counter].
 type Option func(*Counter) error
 
-// Long has a number that does not exist yet made with 64 bits, for Curator's
-// DistributedAtomicLong. The default are 32 bits, for its SharedCount. A number
+// Long makes a number that does not exist yet with 64 bits, for Curator's
+// DistributedAtomicLong. The default is 32 bits, for its SharedCount. A number
 // that exists stays as it is. In the Kazoo dialect all numbers have 64 bits.
 func Long() Option {
 	return func(c *Counter) error {

@@ -52,10 +52,10 @@ type Cron struct {
 // Option sets something about a [Cron].
 type Option func(*Cron) error
 
-// Attempts has a slot given up after its function was called n times, by all
-// clients together, and has the function called again after a failure: see
-// [once.Attempts]. Without it a slot whose function fails is over, and one
-// whose process crashed is run again until its function returns.
+// Attempts gives a slot up after its function was called n times, by all
+// clients together; until then, a slot whose function fails is run again: see
+// [once.Attempts]. Without Attempts such a slot is over, and one whose process
+// crashed is run again until its function returns.
 //
 // Attempts(1, 0) is at most once: a slot that has begun is never begun again.
 func Attempts(n int, backoff time.Duration) Option {
@@ -66,12 +66,12 @@ func Attempts(n int, backoff time.Duration) Option {
 	}
 }
 
-// Keep has the records of slots deleted that ended longer ago than d, instead
-// of all but the newest 100: see [once.Keep].
+// Keep deletes the records of slots that ended longer than d ago, instead of
+// all but the newest 100: see [once.Keep].
 func Keep(d time.Duration) Option { return ofLedger(once.Keep(d)) }
 
-// KeepLast has all records deleted but those of the newest n runs, instead of
-// the newest 100: see [once.KeepLast].
+// KeepLast deletes all records but those of the newest n runs, instead of the
+// newest 100: see [once.KeepLast].
 func KeepLast(n int) Option { return ofLedger(once.KeepLast(n)) }
 
 func ofLedger(opt once.Option) Option {
@@ -82,9 +82,9 @@ func ofLedger(opt once.Option) Option {
 	}
 }
 
-// Missed says which slots are run that are due already when a client comes to
-// them: because no client was there, no server, or because earlier slots took
-// so long. Of these slots the newest n are run, the oldest of them first, but
+// Missed says which slots are run late: those that were due before a client got
+// to them, because no client or no server was there, or because earlier slots
+// took too long. Of these the newest n are run, the oldest of them first, but
 // none that is late by more than d (0: however late); the others are left out.
 // n is 1 to 1000.
 //
@@ -149,8 +149,8 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// Report has f told how each function ended that [Cron.Run] called: what is on
-// record, and the function's error, or why the end is not on record.
+// Report calls f when a function that [Cron.Run] called has ended, with what is
+// on record, and with the function's error or why the end is not on record.
 func Report(f func(once.Result, error)) Option {
 	return func(c *Cron) error {
 		if f == nil {

@@ -3,9 +3,8 @@
 //
 // # What
 //
-// Every replica of a service runs the same schedule at the same path. Of each
-// slot, which is an instant that the schedule names, one of them calls its
-// function:
+// Every replica of a service runs the same schedule at the same path. For each
+// slot, an instant that the schedule names, one of them calls its function:
 //
 //	c, err := cron.New(client, "/cron/report", schedule)
 //	err = c.Run(ctx, func(ctx context.Context, s *cron.Slot) ([]byte, error) {
@@ -30,12 +29,12 @@
 //
 // # Guarantees
 //
-//   - Slots are chosen in the order of the schedule, in which they also begin
-//     without [Beside]. Each is begun or left out, exactly once, however much
-//     clocks differ: the next one follows from the mark, not from a clock. A
-//     clock says only when it is due.
-//   - A slot that is over is not begun again, by a client whose clock is behind
-//     or that was cut off, also when its record was deleted.
+//   - Slots are chosen, and without [Beside] also begin, in the order of the
+//     schedule. Each is begun or left out, exactly once, however much clocks
+//     differ: the next one follows from the mark, not from a clock, which says
+//     only when it is due.
+//   - A slot that is over is not begun again, even by a client whose clock is
+//     behind or that was cut off, and even if its record was deleted.
 //   - A slot is run by one client at a time, and no more slots at a time than
 //     Beside says, under the conditions that package coord states.
 //   - With Attempts(n), the function is called n times at most, by all clients
@@ -60,9 +59,9 @@
 //
 // A slot that is under way lasts as long as its hold: over outages of T/3. If
 // the hold is lost, the function's context ends, and another client runs the
-// slot again, or nobody does, at most once. Run goes on over lost sessions. A
-// client whose function returned without an error before the hold was lost has
-// run the slot; if the end could not be put on record ([Report]), another
+// slot again unless the [Attempts] are used up. Run goes on over lost sessions.
+// A client whose function returned without an error before the hold was lost
+// has run the slot; if the end could not be put on record ([Report]), another
 // client may run it again.
 //
 // # Znodes

@@ -11,10 +11,10 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// mark is how far the clients have come, on which they agree. A slot is chosen
-// by a change of the mark, in the order of the schedule, whatever the clocks of
-// those who choose. It is run only while the mark names it: the change that
-// says so is made by the one who holds the slot's lock.
+// mark is how far the schedule has come; all clients agree on it. A slot is
+// chosen by a change of the mark, in the order of the schedule, whatever the
+// clients' clocks say. It is run only while the mark names it: before each run,
+// the holder of the slot's lock notes in the mark that the run begins.
 type mark struct {
 	Through time.Time `json:"through"`           // the newest slot that was chosen or left out
 	Open    []open    `json:"open,omitempty"`    // chosen, and not known to have ended

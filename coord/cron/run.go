@@ -26,11 +26,11 @@ type Slot struct {
 // data that it returns are put on record.
 type Func = func(ctx context.Context, s *Slot) ([]byte, error)
 
-// Run has f called for each slot that falls to this client, until ctx ends or
-// the schedule is over ([ErrOver]): Run every replica's, and one of them runs
-// each slot. It returns when the functions under way have returned. An error of
-// f is on record ([Report]), and does not end Run; of other errors, only those
-// do that another try cannot mend, such as a missing permission.
+// Run calls f for each slot that falls to this client, until ctx ends or the
+// schedule is over ([ErrOver]). Call it in every replica: one of them runs each
+// slot. It returns when the functions under way have returned. An error of f is
+// on record ([Report]), and does not end Run; any other error does only if
+// another try cannot mend it, such as a missing permission.
 //
 // A function that fails after ctx has ended has not run its slot: another
 // client does, unless the [Attempts] are used up.
@@ -66,8 +66,7 @@ func (s *Slot) perform(ctx context.Context, f Func) {
 // End puts the end of a slot on record, failed if failure is not nil, and
 // releases the hold: see [once.Run.End]. If there are [Attempts] left after a
 // failure, the slot is run again, unless the failure is that the data are too
-// large. To leave the slot to another client, call
-// Abandon instead, which is no end.
+// large. To leave the slot to another client, call Abandon instead.
 func (s *Slot) End(ctx context.Context, data []byte, failure error) (once.Result, error) {
 	if failure == nil || s.Attempt >= s.cron.attempts {
 		_ = s.leave(ctx) // otherwise those who look at the record do so
@@ -77,8 +76,8 @@ func (s *Slot) End(ctx context.Context, data []byte, failure error) (once.Result
 
 // State is how far a schedule has come.
 type State struct {
-	Through time.Time   // the newest slot that was begun or left out, or when the first client came
-	Open    []time.Time // begun, and not known to have ended
+	Through time.Time   // the newest slot that was chosen or left out, or when the first client came
+	Open    []time.Time // chosen, and not known to have ended
 	LeftOut int         // how many were left out so far, but for the older ones of more than 10,000 at once
 	Next    time.Time   // when the next slot is due, by this client's clock; zero if there is none
 }

@@ -19,10 +19,10 @@ type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
-// In returns s by the clock of loc: s is given the times there. When the clocks
-// there change, the slots are those that s names. The parsers of robfig/cron
-// leave out a time of day that is skipped, and name one that comes twice, twice
-// (two slots), which is right for "every 5 minutes".
+// In returns s by the clock of loc: s is given times in loc. When the clocks
+// there change, s decides what is a slot. The schedules of robfig/cron leave
+// out a time of day that is skipped, and have two slots for one that comes
+// twice, which is right for "every 5 minutes".
 func In(loc *time.Location, s Schedule) Schedule { return located{loc, s} }
 
 type located struct {
@@ -33,10 +33,10 @@ type located struct {
 func (l located) Next(t time.Time) time.Time { return l.Schedule.Next(t.In(l.loc)) }
 
 // WallClock returns s by the clock on the wall in loc, on which each time of
-// day is one slot: one that is skipped when the clocks there go forward is the
-// moment at which they do, and of one that comes twice when they go back, it is
-// the first. That is right for "every night at 2:30". s is given what the clock
-// on the wall shows, as a time in UTC.
+// day is one slot: a time that is skipped when the clocks go forward moves to
+// the moment at which they do, and a time that comes twice when they go back
+// counts the first time. That is right for "every night at 2:30". s is given
+// what the clock on the wall shows, as a time in UTC.
 func WallClock(loc *time.Location, s Schedule) Schedule { return onWall{loc, s} }
 
 type onWall struct {

@@ -47,9 +47,9 @@ func accepts(name string, newest, token int64) error {
 // Check shows that a resource is fenced, by four calls of write. The write with
 // the token, which is that of a hold, must succeed; with an older one, it must
 // fail with [ErrStale]; with none (0), it must fail; and with the token it must
-// succeed again. A write that should have been refused was carried out: use a
-// name that is there for the check. If the resource accepted it, the error
-// matches [ErrUnfenced].
+// succeed again. If the resource accepts a write that it should refuse, the
+// error matches [ErrUnfenced]; as that write is carried out, use a name that is
+// there only for the check.
 func Check(ctx context.Context, token int64, write func(ctx context.Context, token int64) error) error {
 	if token < 2 {
 		return fmt.Errorf("fence: check with token %d: no older one exists; take that of a hold", token)

@@ -78,8 +78,8 @@ func NewSQL(d Dialect, table string) (SQL, error) {
 func (s SQL) Schema() string { return s.schema }
 
 // Statements returns what [SQL.Guard] carries out, for programs that do not use
-// database/sql. Carry them out in order, in the transaction that writes. If one
-// fails, or if the last one affects no row, the token is stale: roll back.
+// database/sql. Carry them out in order, in the transaction that writes. Roll
+// back if one fails, or if the last affects no row (then the token is stale).
 func (s SQL) Statements(name string, token int64) ([]Statement, error) {
 	if err := valid(name, token); err != nil {
 		return nil, err

@@ -2,9 +2,9 @@
 //
 // # What
 //
-// A member has an ID, which only one has at a time, and data, such as an
-// address. [Group.Stay] is there until its context ends, and joins again when
-// its session is lost; [Group.Join] is there once, and returns a hold.
+// A member has an ID, which no two have at the same time, and data, such as an
+// address. [Group.Stay] keeps a member there until its context ends: it joins
+// again when its session is lost. [Group.Join] joins once, and returns a hold.
 // [Group.Members] lists who is there, and [Group.Observe] follows it.
 //
 //	g, err := group.New(client, "/services/billing/members")

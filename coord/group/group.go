@@ -41,8 +41,7 @@ func New(client *coord.Client, path string) (*Group, error) {
 	return &Group{client, path, Suffix(client.Dialect())}, nil
 }
 
-// Membership is to be there: a hold that excludes others from the ID. Release
-// it to leave.
+// Membership is a hold that excludes others from the ID. Release it to leave.
 type Membership struct {
 	*coord.Hold
 	client *coord.Client

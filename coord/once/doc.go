@@ -22,7 +22,7 @@
 //     followed by another one, which knows the number of its attempt.
 //   - [FailOnce] gives up after a failure, and only a crash is followed by
 //     another run.
-//   - [Attempts] gives up after n of them, with a record of the failure.
+//   - [Attempts] gives up after n runs, whether they failed or crashed.
 //   - Attempts(1, 0) is at most once: after a crash the job is begun and not
 //     ended, and all who ask are told so ([ErrUnfinished]).
 //
@@ -65,10 +65,10 @@
 //
 // A run lasts as long as its hold: over outages of T/3. If the hold is lost,
 // the function's context ends, the end of the run is not on record, and Do
-// fails with [coord.ErrLost]. A caller that waits waits on. Requests whose
-// reply was lost are neither lost nor repeated: a run whose end is on record
-// has ended well for its caller, too, unless the caller's context ends before
-// that is known ([coord.ErrUnconfirmed]).
+// fails with [coord.ErrLost]. A waiting caller keeps waiting. If a reply is
+// lost, the client finds out whether the request took effect: once the end of a
+// run is on record, its caller is told so, unless the caller's context ends
+// before that is known ([coord.ErrUnconfirmed]).
 //
 // # Znodes
 //
@@ -88,11 +88,11 @@
 // # Cost
 //
 // A job that was done: one read. A run: 10 requests in 5 round trips, and up to
-// 8 more where directories are missing, as for a new key. The first of a client
+// 8 more where directories are missing, as for a new key. A client's first run
 // also makes a node in guards. A client that waits: 8 requests; when the run
 // ends, or the next one begins, all who wait hear of it and read the record;
-// when a run's client crashes, the next in line. With Keep or KeepLast, an
-// empty write in a round trip more for each call, which lets it see the latest
-// records, up to 10 reads in 2 round trips more for each run, and 7 requests
-// for each record that it deletes.
+// when a run's client crashes, only the next in line does. With Keep or
+// KeepLast, each call makes an empty write first, in one more round trip, to
+// see the latest records; each run makes up to 10 more reads, in 2 more round
+// trips, and 7 requests for each record that it deletes.
 package once

@@ -21,10 +21,10 @@ func (o *Once) prunes() bool { return o.keep > 0 || o.last > 0 }
 // atOnce bounds how many entries of the log a run looks at before it begins.
 const atOnce = 16
 
-// Prune deletes the records that [Keep] and [KeepLast] do not keep, all of
-// them, and returns how many. Without these options it does nothing. It is for
-// ledgers in which nothing runs any more, and to find out why records are not
-// deleted: a run goes on if it cannot delete them.
+// Prune deletes all records that [Keep] and [KeepLast] do not keep, and returns
+// how many. Without these options it does nothing. Use it on ledgers in which
+// nothing runs any more, and to find out why records are not deleted: a run
+// that cannot delete them ignores the error.
 func (o *Once) Prune(ctx context.Context) (pruned int, err error) {
 	for again := true; again && err == nil; {
 		var n int
@@ -49,16 +49,16 @@ type journal struct {
 
 func (j *journal) entry() string { return fmt.Sprintf("%s/%010d", j.dir, j.oldest) }
 
-// prune removes the oldest entries of the log, and the records of which they
-// are the newest entries. more runs are about to begin.
+// prune removes the oldest entries of the log, and the records whose newest
+// entries they are; more is the number of runs about to begin.
 //
 // The holder of the job's lock deletes the record, so nobody has the job, and
-// in one transaction with the entry, so of two who prune one is refused. The
-// newest entry of a job that runs, or that ended a short time ago, is put off:
-// it goes into a journal of its own, since it must take the place of no newer
-// run. A run looks at one that was put off, and at few others; [Once.Prune] at
-// all. It returns how many records it has deleted, and whether another pruned
-// at the same time, which ends it.
+// in one transaction with the entry, so of two clients that prune, one is
+// refused. The newest entry of a job that runs, or that ended a short time ago,
+// is put off: it moves to a journal of its own, where it takes no newer run's
+// place. A run looks at one entry that was put off, and at few others;
+// [Once.Prune] looks at all. prune returns how many records it has deleted, and
+// whether it ended because another client pruned at the same time.
 func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err error) {
 	if !o.prunes() {
 		return 0, false, nil

@@ -158,10 +158,10 @@ func (o *Once) read(ctx context.Context, c *coord.Client, p place) (record, coor
 	return r, stat, err
 }
 
-// List yields every job that has a record, in no particular order. It costs a
-// listing of each of at most 32 directories, and a read and a listing for each
-// job, of which 64 are under way at a time. After an error, which ends it, the
-// Result is zero.
+// List yields every job that has a record, in no particular order. It costs 32
+// listings, a read for each job, and a listing and perhaps a second read for
+// each whose record says that it runs; 64 jobs are looked at at a time. An
+// error ends it, with a zero Result.
 func (o *Once) List(ctx context.Context) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		for i := range uint32(spread) {

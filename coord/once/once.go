@@ -36,12 +36,12 @@ type Once struct {
 // Option sets something about a [Once].
 type Option func(*Once) error
 
-// Attempts has a job given up after its function was begun n times, by all
-// clients together, whether the function failed, or its process crashed. After
-// a failure, the next attempt begins no earlier than backoff later, by the
-// clocks of the servers and of the client that begins it, and after each
-// further failure the time doubles, ten times at most. [Once.Do] itself makes
-// the next attempt, unless another client is faster.
+// Attempts gives a job up after its function was begun n times, by all clients
+// together, whether the function failed or its process crashed. After a
+// failure, the next attempt waits for backoff, by the clocks of the servers and
+// of the client that begins it; each further failure doubles that time, ten
+// times at most. [Once.Do] itself makes the next attempt, unless another client
+// is faster.
 //
 // Attempts(1, 0) is at most once: a job that has begun is never begun again.
 func Attempts(n int, backoff time.Duration) Option {
@@ -54,8 +54,8 @@ func Attempts(n int, backoff time.Duration) Option {
 	}
 }
 
-// FailOnce has a job be over, for all who ask ([ErrFailed]), when its function
-// has failed. One whose process crashed is run again.
+// FailOnce ends a job, for all who ask ([ErrFailed]), when its function has
+// failed. A job whose process crashed is run again.
 func FailOnce() Option {
 	return func(o *Once) error {
 		o.failOnce = true
@@ -63,9 +63,9 @@ func FailOnce() Option {
 	}
 }
 
-// Keep has records deleted that are older than d, by the clocks of the servers
-// and of the client that deletes them. A job whose record is deleted is as one
-// that was never done. Each run deletes up to 16 records before it begins.
+// Keep deletes records older than d, by the clocks of the servers and of the
+// client that deletes them. A job whose record is deleted counts as never done.
+// Each run deletes up to 16 records before it begins.
 func Keep(d time.Duration) Option {
 	return func(o *Once) error {
 		if d <= 0 {
@@ -76,8 +76,8 @@ func Keep(d time.Duration) Option {
 	}
 }
 
-// KeepLast has records deleted that are not of the newest n runs, in the order
-// in which they began; see [Keep]. Each attempt is a run.
+// KeepLast deletes all records but those of the newest n runs, in the order in
+// which they began; see [Keep]. Each attempt is a run.
 func KeepLast(n int) Option {
 	return func(o *Once) error {
 		if n < 1 {
@@ -144,8 +144,8 @@ func (o *Once) TryDo(ctx context.Context, key string, f Func) (Result, error) {
 
 // Begin is the first half of [Once.Do], for those who cannot do the job in a
 // function: it returns a run, which the caller ends by [Run.End], or no run,
-// and what Do returns when it does not run its function. With [Attempts], each
-// Begin is one.
+// and what Do returns when it does not run its function. Each run that Begin
+// returns counts as one of the [Attempts].
 func (o *Once) Begin(ctx context.Context, key string) (*Run, Result, error) {
 	return o.begin(ctx, "begin", key, false)
 }
@@ -155,9 +155,9 @@ func (o *Once) TryBegin(ctx context.Context, key string) (*Run, Result, error) {
 	return o.begin(ctx, "try", key, true)
 }
 
-// Forget deletes the record of a job, which is as one that was never done from
-// then on. It fails with [coord.ErrBusy] while the job runs. A job without a
-// record is forgotten already.
+// Forget deletes the record of a job, which then counts as never done. It fails
+// with [coord.ErrBusy] while the job runs. A job without a record is forgotten
+// already.
 func (o *Once) Forget(ctx context.Context, key string) error {
 	err := o.client.Retry(ctx, func(ctx context.Context) error { return o.forget(ctx, key) })
 	return o.client.Failure("forget", o.path, err)

@@ -128,8 +128,8 @@ func (j *job) verdict(r record) (over bool, err error) {
 }
 
 // acquire waits for the job's lock, or returns errOver when the record says
-// that the job has ended: nobody waits then until all the others in line had
-// their turns.
+// that the job has ended: then a waiter need not sit through the turns of all
+// others in line.
 func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 	if j.try {
 		return j.client.TryAcquire(ctx, j.spec(), coord.First)

@@ -70,7 +70,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 	}
 }
 
-// errRaised: the lease was made to be the only one, and is no longer.
+// errRaised: the lease was made for a limit of 1, which has been raised since.
 var errRaised = errors.New("the limit was raised")
 
 // take makes n leases, waits for room, and turns them into holds; or leaves
@@ -150,11 +150,11 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coor
 	})
 }
 
-// room reports whether the own leases are among the oldest limit children,
-// which only older leases can prevent. Every child counts, and one that cannot
-// be ordered counts as older. So the leases that are granted are never more
-// than the limit, whether all of them queued or not: of any set of them the
-// youngest was granted when it saw all the others.
+// room reports whether our leases are among the oldest limit children, which
+// only older leases can prevent. Every child counts, and one that cannot be
+// ordered counts as older. So there are never more granted leases than the
+// limit, whether or not all of them queued: the youngest of any set of them was
+// granted when it saw all the others.
 func (s *Semaphore) room(leases []*coord.Hold, names []string, limit int) (bool, error) {
 	var own string // the youngest in the end: it was made last
 	for _, h := range leases {

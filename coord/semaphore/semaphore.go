@@ -257,8 +257,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // comes; programs that follow the stored one ([Stored]) follow immediately,
 // also while they wait. Leases that are held stay held: after lowering the
 // limit, no acquire succeeds until enough have been released. It repeats itself
-// over lost connections until ctx ends: when a reply is lost while another
-// program sets another limit, the repetition comes after that.
+// over lost connections until ctx ends: if the reply is lost and another
+// program sets a different limit meanwhile, the retry overwrites it.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))

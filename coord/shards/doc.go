@@ -15,9 +15,9 @@
 // What is desired and what is so are two things. The first member in line is
 // the planner: it writes into one node, the plan, which member is to own which
 // key. A member owns a key only while it holds the key's own mutex, with the
-// key's own token. A key moves by itself: the member that the plan names stands
-// in the key's line and asks the owner, whose function is told by [Draining],
-// finishes, and returns. No other key is touched.
+// key's own token. Each key moves on its own: the member that the plan names
+// stands in the key's line and asks the owner, whose function learns of it by
+// [Draining], finishes, and returns. No other key is touched.
 //
 // [Shards.Leave] gives all keys away before a planned stop. [Shards.Owner] and
 // [Router] tell others who has a key.
@@ -42,8 +42,7 @@
 //
 //   - That every key has an owner: after a crash its keys have none until the
 //     servers end its session, T after its last sign of life, and a moment more
-//     (with an attendant, 0.3 s); and nobody owns a key whose member does not
-//     return from its function.
+//     (with an attendant, 0.3 s).
 //   - [MovesAtATime] and [Cooldown] are the planner's: give all members the same.
 //     They bound what the planner wants. A key whose owner dies moves at once.
 //   - A member that lags behind may ask for a key that it is to have no more.

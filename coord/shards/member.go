@@ -188,9 +188,9 @@ func (t *term) follow() error {
 	return nil
 }
 
-// apply has the member stand in line for the keys that the plan gives it, and
-// for no others. A key that it has, and that the plan gives to another member,
-// it keeps until that member asks; one that the plan gives to nobody it drains.
+// apply makes the member stand in line for the keys that the plan gives it, and
+// for no others. It keeps a key that the plan gives to another member until
+// that member asks, and drains a key that the plan gives to nobody.
 func (t *term) apply(p *Plan) error {
 	t.doubt(p)
 	if p.names(t.node()) {
@@ -307,7 +307,7 @@ func (t *term) own(td *tender) error {
 	return err
 }
 
-// lastMoment is what a function has to return in when its context has ended
+// lastMoment is how long a function has to return after its context has ended
 // because it has not drained the key in time.
 const lastMoment = time.Second
 

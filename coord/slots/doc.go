@@ -14,13 +14,13 @@
 //	})
 //
 // With [Durable], an owner has a name, and keeps its number: it is given the
-// same one after a restart, and others only after it has been away for a
-// cooldown, and only if no other number is free.
+// same one after a restart. Others are given that number only after its owner
+// has been away for a cooldown, and only if no other number is free.
 //
 // # Guarantees
 //
-//   - No two hold a number at any instant, under the conditions that package
-//     coord states, whatever n they were made with. The tokens of a number grow
+//   - No two hold the same number at any instant, under the conditions that
+//     package coord states, even if their n differ. The tokens of a number grow
 //     from holder to holder.
 //   - A client is given numbers below its own n. Who holds a larger one keeps
 //     it; so n can be changed while programs run.
@@ -61,9 +61,9 @@
 //	/ids/billing/line                container: who waits, a mutex
 //	  _c_<uuid>-lock-0000000012      ephemeral
 //
-// A number's node is written by the transaction that makes the holder's, and
-// otherwise only by one that proves that nobody holds. So a deletion that a
-// server carries out late finds another version, and does no harm.
+// A number's node is written by the transaction that makes its holder's node,
+// and otherwise only by one that proves that nobody holds the number. So a late
+// deletion of a former holder's node finds another version, and does no harm.
 //
 // # Cost
 //

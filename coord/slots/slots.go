@@ -28,12 +28,12 @@ type Slots struct {
 // Option sets something about [Slots].
 type Option func(*Slots) error
 
-// Durable has the owner of this name given the number that it had before, also
+// Durable gives the owner of this name the number that it had before, even
 // after its process or its session ended. Nobody else is given that number
 // before the owner has been away for the cooldown, nor while another number is
-// free. It is away from the time at which another client that acquires finds
-// the number free; times are the servers'. Two processes that go by one name
-// wait for each other.
+// free. The owner counts as away once another client that acquires finds the
+// number free; times are the servers'. Two processes that go by one name wait
+// for each other.
 func Durable(owner string, cooldown time.Duration) Option {
 	return func(s *Slots) error {
 		switch {
@@ -87,9 +87,9 @@ func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) 
 	return recipe.Do(ctx, s.Acquire, f)
 }
 
-// Forget has the owner of this name have no number any more, whatever it was.
-// It fails with [coord.ErrBusy] while anyone holds the number. An owner without
-// a number is forgotten already.
+// Forget takes its number from the owner of this name. It fails with
+// [coord.ErrBusy] while anyone holds the number. An owner without a number is
+// forgotten already.
 func (s *Slots) Forget(ctx context.Context, owner string) error {
 	err := s.client.Retry(ctx, func(ctx context.Context) error {
 		for {

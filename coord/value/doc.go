@@ -54,9 +54,9 @@
 //
 // # Cost
 //
-// Get: one read. A change: a read and a transaction, also where the value stays
-// the same; the read less in a process that observes the value. One that is
+// Get: one read. A change: a read and a transaction, even if the value stays
+// the same; no read in a process that observes the value. A change that is
 // refused: two reads, and an empty write between them. The first change of a
-// [Value] also makes a node in guards. A change wakes all who observe, which
-// read it.
+// [Value] also makes a node in guards. A change wakes all observers, which read
+// the value.
 package value

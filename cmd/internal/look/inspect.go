@@ -134,8 +134,9 @@ func (c Contender) IsNamed(node string) bool {
 const (
 	// askWithin is how long the servers have to say who is connected.
 	askWithin = time.Second
-	// The next question waits askForEach connected client, since the answer
-	// grows with their number, but at least askFirst and at most askLast.
+	// They are asked again after askForEach for each connected client, since
+	// the answer grows with their number, but after askFirst at least and
+	// askLast at most.
 	askForEach = 10 * time.Millisecond
 	askFirst   = 500 * time.Millisecond
 	askLast    = 10 * time.Second

@@ -84,8 +84,8 @@ func LineOf(names []string) []coord.Contender {
 	return coord.Line{AnyDialect: true}.Order(names, coord.Curator)
 }
 
-// complete puts contenders whose nodes were gone before they were read back
-// into the line, and says who held when it was listed.
+// complete puts back into the line the contenders whose nodes were gone before
+// they were read, and says who held when it was listed.
 func complete(dir string, members []coord.Contender, read []inspect.Contender) []inspect.Contender {
 	line, holds := make([]inspect.Contender, 0, len(members)), inspect.Granted(members)
 	for i, m := range members {

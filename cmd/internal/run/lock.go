@@ -290,8 +290,8 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, err
 }
 
 // slots returns the lock that several may hold, each with a slot. With --resize
-// it first stores the number of slots; otherwise, if another number is stored,
-// the error says what to do.
+// it stores the number of slots first. If another number is stored, the error
+// says what to do.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer, error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
 	return apart(client, path, foreignAt, unlessNested(client, path, semaphore.LayoutOf(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {

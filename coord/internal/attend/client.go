@@ -95,8 +95,8 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// tell reports what has changed: once that there is no attendant, whatever the
-// reasons are one after the other, and once that there is one.
+// tell reports changes only: once that there is no attendant, however often the
+// reason changes, and once that there is one.
 func (c *Client) tell(err error) {
 	if changed := !c.told || (err == nil) != (c.trouble == nil); changed {
 		c.heard(c.session().ID, err)

@@ -30,7 +30,7 @@ type Closer struct {
 	Failed func(server string, err error) // hears of each that has not
 }
 
-// CloserOf closes a session by what is told of it.
+// CloserOf returns how to close a session, from what its client has told of it.
 func CloserOf(s Session) (Closer, error) {
 	c := Closer{
 		Config: servers.Config{Servers: s.Servers, Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost},

@@ -43,10 +43,10 @@ type Reached struct {
 	Round  int
 }
 
-// Find connects to addr, or to a server that was tried before, and was slower
-// to accept it. It waits as long as the others need not be kept waiting: a
-// sixth of timeout. An attempt that takes longer goes on while the next ones
-// are made. brief says that the connections before did not last.
+// Find connects to addr, or to a server that was tried earlier, if that accepts
+// first. It waits for a second, or for a sixth of timeout if that is less, and
+// leaves the turn to the next server then. A slower attempt goes on while the
+// next ones are made. brief says that the connections before did not last.
 func (s *Search) Find(network, addr string, timeout time.Duration, brief bool) (Reached, error) {
 	round, err := s.pace(timeout, brief)
 	if err != nil {

@@ -25,9 +25,9 @@ type Tap interface {
 	// Opened notes that requests can be sent. Requests made during the call go
 	// ahead of all others.
 	Opened(c *Conn, w Welcome)
-	// Answered notes the reply to a request, before the request is told. Sent
-	// is when it was sent by the session's clock, or zero: the window need not
-	// know. It is the ensemble that has acknowledged it, if proves.
+	// Answered notes the reply to a request, before its caller is told. sent is
+	// when it was sent, by the session's clock, or zero if the window need not
+	// know. proves means that the ensemble itself has acknowledged the request.
 	Answered(zxid int64, err error, sent time.Time, proves bool)
 	// Fired notes an event of a watch.
 	Fired(event int32, path string)

@@ -11,5 +11,5 @@
 //     answer, and never lets the library see a write error.
 //   - A request is answered once, by its complete reply or by [ErrConnection],
 //     no matter what a server sends.
-//   - A [Parting] lets the library close immediately when the session is over.
+//   - [Part] lets the library close immediately when the session is over.
 package wire

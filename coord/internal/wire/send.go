@@ -101,9 +101,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// greeting is the library's handshake with the newest change that the session
-// knows of, of which the library knows nothing: a server that lags behind it
-// refuses the session.
+// greeting is the library's handshake, with the newest change that the session
+// knows of, and the library does not: a server that lags behind it refuses the
+// session.
 func (c *Conn) greeting(p []byte) []byte {
 	p = bytes.Clone(p)
 	if int64At(p, 8) < c.Seen {

@@ -58,12 +58,12 @@ type witness struct {
 
 // Txn carries out all the operations or none, once, in session s, or if that is
 // nil, in the current one: one request, and one more to make a witness when
-// none is idle. It repeats it over lost connections. When the ensemble refused
-// it, the results say which operation failed. [znode.ErrUnconfirmed] is left
-// for these cases: ctx ended before a reply came, or the session did, and the
-// witness with it, or another client deleted or forbade the witness. Any other
-// error means that nothing was, nor will be, carried out, for which a repeat
-// that is refused costs one request more. There are no results when the
+// none is idle. The request is repeated over lost connections. If the ensemble
+// refused it, the results say which operation failed. [znode.ErrUnconfirmed] is
+// left for these cases: ctx ended before a reply came, or the session did, and
+// the witness with it, or another client deleted or forbade the witness. Any
+// other error means that nothing was carried out, nor will be; to make sure, a
+// repeat that is refused costs one more request. There are no results when the
 // transaction took effect and its reply was lost.
 func (o *Set) Txn(ctx context.Context, s *session.Session, ops []wire.Op) ([]wire.Result, error) {
 	select {
@@ -135,7 +135,7 @@ func (w *witness) try(ctx context.Context, ops []wire.Op) (results []wire.Result
 	return nil, spent, err
 }
 
-// set is the operation that says which transaction the witness has seen last.
+// set is the operation that raises the witness's version, if that is as known.
 func (w *witness) set(data []byte) wire.Op {
 	return wire.Op{Kind: wire.OpSet, Path: w.node.Path(), Data: data, Version: w.version}
 }
@@ -252,8 +252,8 @@ func (o *Set) giveBack(w *witness) {
 	o.idle = append(o.idle, w)
 }
 
-// Close deletes the witnesses, and returns a failure. Transactions under way
-// are not disturbed; later ones fail with [znode.ErrReleased].
+// Close deletes the witnesses, and returns an error if it cannot. Transactions
+// under way are not disturbed; later ones fail with [znode.ErrReleased].
 func (o *Set) Close(ctx context.Context) error {
 	o.mu.Lock()
 	idle := o.idle

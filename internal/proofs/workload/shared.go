@@ -102,7 +102,7 @@ func Number(n int) Use {
 }
 
 // Forget does an operator's work: it forgets an owner of [Number] now and then,
-// and once when the faults are over: then no other waits for its cooldown.
+// and once when the faults are over: nobody is to wait for its cooldown then.
 func Forget(owner string) Use {
 	return func(w *Worker, c *coord.Client) bool {
 		if w.served() || !w.isCalm() && !Chance(w.Rand, 0.2) {
