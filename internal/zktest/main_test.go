@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -267,4 +268,29 @@ func TestTheLogsOfAnEnsembleTellWhatItCarriedOut(t *testing.T) {
 	require.Equal(t, []string{"/three", "/two"}, own[4].Deleted)
 	require.Greater(t, own[4].Xid, own[3].Xid)
 	require.False(t, own[4].Time.Before(own[0].Time))
+	lost, err := ens.Lost(all)
+	require.NoError(t, err)
+	require.Empty(t, lost)
+}
+
+func TestAHoleInAServersLogIsFound(t *testing.T) {
+	var all []Transaction
+	log := func(left ...int64) map[int64]Transaction {
+		own := map[int64]Transaction{}
+		for _, tx := range all {
+			if !slices.Contains(left, tx.Zxid) {
+				own[tx.Zxid] = tx
+			}
+		}
+		return own
+	}
+	const one, two = 1 << 32, 2 << 32 // before the first of each epoch
+	for _, zxid := range []int64{one + 1, one + 2, one + 3, one + 4, two + 1, two + 2} {
+		all = append(all, Transaction{Zxid: zxid})
+	}
+	require.Empty(t, holes(all, log(), nil))
+	require.Equal(t, [][]int64{{one + 2, one + 3}}, holes(all, log(one+2, one+3), []int64{one + 1, one + 4}))
+	require.Empty(t, holes(all, log(one+2, one+3), []int64{one + 3}), "learned by a snapshot")
+	require.Empty(t, holes(all, log(one+3, one+4), nil), "proposed at the end of an epoch")
+	require.Empty(t, holes(all, log(one+1, two+2), nil), "not there at the time")
 }

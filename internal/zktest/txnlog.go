@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -39,17 +40,71 @@ const (
 func (e *Ens) Transactions() ([]Transaction, error) {
 	all := map[int64]Transaction{}
 	for _, s := range e.servers {
-		logs, err := filepath.Glob(filepath.Join(s.DataDir(), "version-2", "log.*"))
+		own, err := s.transactions()
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range logs {
-			if err := readTxnLog(name, func(t Transaction) { all[t.Zxid] = t }); err != nil {
-				return nil, fmt.Errorf("zktest: %s: %w", name, err)
-			}
-		}
+		maps.Copy(all, own)
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b Transaction) int { return int(a.Zxid - b.Zxid) }), nil
+}
+
+// transactions returns what the server's logs have, by zxid.
+func (s *Server) transactions() (map[int64]Transaction, error) {
+	own := map[int64]Transaction{}
+	logs, err := filepath.Glob(filepath.Join(s.DataDir(), "version-2", "log.*"))
+	for _, name := range logs {
+		if err := readTxnLog(name, func(t Transaction) { own[t.Zxid] = t }); err != nil {
+			return nil, fmt.Errorf("zktest: %s: %w", name, err)
+		}
+	}
+	return own, err
+}
+
+// Lost says which servers lack transactions of all, the ensemble's, in their
+// logs, and learned them by no snapshot. Such a server has lost what it had
+// acknowledged: when it is started again, and leads, the others lose it, too.
+func (e *Ens) Lost(all []Transaction) (lost []string, err error) {
+	for i, s := range e.servers {
+		own, err := s.transactions()
+		if err != nil {
+			return nil, err
+		}
+		names, err := filepath.Glob(filepath.Join(s.DataDir(), "version-2", "snapshot.*"))
+		if err != nil {
+			return nil, err
+		}
+		var snapshots []int64
+		for _, name := range names {
+			if zxid, err := strconv.ParseInt(filepath.Ext(name)[1:], 16, 64); err == nil {
+				snapshots = append(snapshots, zxid)
+			}
+		}
+		for _, hole := range holes(all, own, snapshots) {
+			lost = append(lost, fmt.Sprintf("server %d lacks %d transactions from 0x%x on", i+1, len(hole), hole[0]))
+		}
+	}
+	return lost, nil
+}
+
+// holes finds the transactions that a server's log lacks between two others of
+// their epoch, unless a snapshot was made of just these. Between two epochs it
+// may lack what the leader of the first had only proposed.
+func holes(all []Transaction, own map[int64]Transaction, snapshots []int64) (found [][]int64) {
+	var before int64
+	var hole []int64
+	for _, t := range all {
+		if _, has := own[t.Zxid]; !has {
+			hole = append(hole, t.Zxid)
+			continue
+		}
+		learned := func(zxid int64) bool { return hole[len(hole)-1] <= zxid && zxid < t.Zxid }
+		if len(hole) > 0 && before>>32 == t.Zxid>>32 && !slices.ContainsFunc(snapshots, learned) {
+			found = append(found, hole)
+		}
+		before, hole = t.Zxid, nil
+	}
+	return found
 }
 
 // readTxnLog reads a log file: a header of 16 bytes, and for each transaction a

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -23,7 +24,8 @@ type verdict struct {
 	violations  map[string]int // of the history's rules, by place
 	undecided   int            // parts of the history
 	late        []zktest.Transaction
-	openedLate  int // passages of the barrier that the servers had opened late
+	lost        []string // by the servers
+	openedLate  int      // passages of the barrier that the servers had opened late
 	unknown     map[history.Kind]history.Share
 	writes      int
 	staleWrites []string
@@ -72,6 +74,7 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, len(v.staleWrites))
 	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", v.recorded(history.Shut), v.recorded(history.Pass), v.violations["gate"])
 	line("  requests carried out late by the servers, passages while it was shut by these\t%d, %d", len(v.late), v.openedLate)
+	line("  transactions that the servers have lost\t%s", cmp.Or(strings.Join(v.lost, ", "), "0"))
 	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
 	line("  until the first grant at the slowest place\t%v", slowest(v.end.first).Round(time.Millisecond))
 	line("  heap of the library at the end, allowed\t%.1f MiB, %d MiB", v.end.heap/(1<<20), heapAllowance*v.opts.Clients>>20)
@@ -115,6 +118,9 @@ func (r *run) judge(end ending) {
 	}
 	v.unknown = history.Unknowns(r.rec.Records())
 	transactions, err := r.ens.Transactions()
+	if err == nil {
+		v.lost, err = r.ens.Lost(transactions)
+	}
 	if err != nil {
 		r.tally.problem("%v", err)
 	}
