@@ -286,6 +286,9 @@ func (c *conn) connect(b []byte) bool {
 		} else {
 			sess = s.resume(id, passwd, timeout)
 		}
+		if sess != nil {
+			sess.server = c.view
+		}
 		return func() bool {
 			if sess != nil && !c.finished() {
 				sess.take(c)

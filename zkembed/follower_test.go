@@ -26,6 +26,34 @@ func exists(t *testing.T, c *zk.Conn, path string) bool {
 	return ok
 }
 
+// The leader refuses what a follower has held for long if the session has
+// connected to another server since, as PrepRequestProcessor does
+// (SessionMovedException).
+func TestARequestThatAFollowerHeldIsRefusedOnceItsSessionIsElsewhere(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		first, second := s.AddFollower(0, c.SessionID()), s.AddFollower(0, c.SessionID())
+		first.Stop() // the session is at the leader, and would connect to the second
+		third := s.AddFollower(0, c.SessionID())
+		time.Sleep(T)
+		third.Isolate()
+		held := make(chan error, 1)
+		go func() {
+			_, err := c.Create("/held", nil, 0, zk.WorldACL(zk.PermAll))
+			held <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, s.DropConn(c.SessionID()))
+		require.Error(t, <-held)
+		awaitQuiet(c)
+		create(t, c, "/after", 0)
+		third.Stop()
+		second.Stop()
+		require.False(t, exists(t, c, "/held"))
+		create(t, c, "/last", 0)
+	})
+}
+
 func TestAFollowersSessionReadsAnOldTreeUntilItSyncs(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)

@@ -226,6 +226,9 @@ func (c *conn) moveTo(v *view) {
 		}
 		from.drop(c)
 	}
+	if c.session != nil && c.session.server == c.view {
+		c.session.server = v
+	}
 	c.view = v
 }
 

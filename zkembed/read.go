@@ -236,7 +236,7 @@ func (c *conn) answer(r request, act Action) response {
 	switch {
 	case act.kind == actReplyError:
 		return failed(act.code)
-	case sess.moved && r.op != OpCloseSession:
+	case (sess.moved || sess.server != c.view) && r.op != OpCloseSession: // a follower may have held it for long
 		return response{cut: true}
 	case r.op == OpPing:
 		return response{}

@@ -16,6 +16,7 @@ type session struct {
 	timeout time.Duration
 	expires time.Time
 	conn    *conn // nil while disconnected
+	server  *view // where it connected last, by the leader
 	ended   bool
 	moved   bool // the next request finds that the session has moved
 	counts  Counts
