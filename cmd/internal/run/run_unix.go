@@ -33,7 +33,7 @@ func (j *job) run(s *term.Streams, c *conn.Connection) error {
 	}
 	err = r.settle()
 	r.calm()
-	if err = term.BySignal(r.ctx, err); err != nil {
+	if err = term.BySignal(r.quiet, err); err != nil {
 		return errors.Join(j.giveBack(), err)
 	}
 	status, err := r.perform()
@@ -52,7 +52,8 @@ type run struct {
 	client    *coord.Client
 	killAfter time.Duration
 	begun     time.Time
-	ctx       context.Context // of the wait: ends with the time-out or by a signal
+	quiet     context.Context // ends by a signal
+	ctx       context.Context // of the wait: ends with the time-out, too
 	calm      func()          // ends the wait: signals go to the command then; to be called once
 	cancel    context.CancelFunc
 
@@ -85,12 +86,12 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 		j.signals = make(chan os.Signal, 16)
 	}
 	r = &run{job: j, narrator: newNarrator(s, j), begun: time.Now()}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if j.Timeout != nil {
-		r.ctx, r.cancel = conn.Within(context.Background(), *j.Timeout)
-	}
 	forward(r.signals)
-	r.ctx, r.calm = untilSignal(r.ctx, r.signals)
+	r.quiet, r.calm = untilSignal(context.Background(), r.signals)
+	r.ctx, r.cancel = context.WithCancel(r.quiet)
+	if j.Timeout != nil {
+		r.ctx, r.cancel = conn.Within(r.quiet, *j.Timeout)
+	}
 	c.Observe, c.Share = r.observe, r.attended.share
 	j.ApplyTo(c, j.argv()[0])
 	if r.client, err = c.Open(r.ctx); err == nil {
@@ -124,15 +125,11 @@ func (r *run) settle() (err error) {
 	if r.killAfter, err = r.grace(session); err != nil {
 		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
-	for looks, ended := 0, r.ctx.Done(); looks < 10 && r.hold.Err() == nil && time.Until(r.hold.Deadline()) < r.killAfter+session/16; {
+	short := func() bool { return time.Until(r.hold.Deadline()) < r.killAfter+session/16 }
+	for looks := 0; looks < 10 && r.hold.Err() == nil && r.quiet.Err() == nil && short(); looks++ {
 		select {
 		case <-time.After(session / 100):
-			looks++
-		case <-ended:
-			if err := term.BySignal(r.ctx, nil); err != nil {
-				return err
-			}
-			ended = nil // --timeout is for the turn, and has been kept
+		case <-r.quiet.Done():
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func (m *shardsMember) start(h *coord.Hold, key string, killAfter time.Duration)
 func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) error {
 	killAfter, err := m.grace()
 	if err != nil {
-		return err
+		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
 	g, err := m.start(h, key, killAfter)
 	if err != nil {
