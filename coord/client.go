@@ -40,7 +40,8 @@ type shared struct {
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
-// 2181 by default; with a chroot, every path is relative to it), and returns
+// 2181 by default; with a chroot, every path is relative to it; it stands once,
+// behind the last server, and has no comma), and returns
 // when a session exists. Until then it waits for the servers, as long as ctx
 // lasts: give it one that ends. It fails with an error that matches
 // [ErrInvalid] if an argument is invalid, and with ctx's error if ctx ends

@@ -62,6 +62,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		{"coorddemo demo stock --help", "demo stock --workers x"},
 		{"--kill -1: it must not be negative", "demo stock --kill -1"},
 		{"no scheme: host:port", "inspect --zk http://a:1/chroot /l"},
+		{"behind the last server: a:1,b:1/app", "lock --zk a:1/app,b:1/app /l -- true"},
 		{"2181:2181", "lock --zk 127.0.0.1:2181:2181 /l -- true"},
 		{"no command", "lock /l --"},
 		{`path "l" must start`, "lock -- l true"},

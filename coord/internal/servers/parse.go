@@ -9,14 +9,18 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Parse reads "host:port,host:port/chroot". The port defaults to 2181,
-// the chroot to none ("").
+// Parse reads "host:port,host:port/chroot". The port defaults to 2181, the
+// chroot to none (""). A chroot has no comma: users of other clients write one
+// behind each server, and would get another world without a word.
 func Parse(s string) (servers []string, chroot string, err error) {
 	list := strings.TrimSpace(s)
 	if strings.Contains(list, "://") {
 		return nil, "", wire.Invalid("server list %q: no scheme: host:port,host:port/chroot", s)
 	}
 	if at := strings.IndexByte(list, '/'); at >= 0 {
+		if strings.Contains(list[at:], ",") {
+			return nil, "", wire.Invalid("server list %q: the chroot stands once, behind the last server: %s", s, oneChroot(list))
+		}
 		list, chroot = list[:at], list[at:]
 		if chroot == "/" {
 			chroot = ""
@@ -32,6 +36,26 @@ func Parse(s string) (servers []string, chroot string, err error) {
 		servers = append(servers, server)
 	}
 	return servers, chroot, nil
+}
+
+// oneChroot is a list with a chroot behind several servers as it should be,
+// if they agree.
+func oneChroot(list string) string {
+	var servers []string
+	chroots := map[string]bool{}
+	for server := range strings.SplitSeq(list, ",") {
+		host, chroot, has := strings.Cut(server, "/")
+		if servers = append(servers, host); has {
+			chroots["/"+chroot] = true
+		}
+	}
+	if len(chroots) != 1 {
+		return "host:port,host:port/chroot"
+	}
+	for chroot := range chroots {
+		servers[len(servers)-1] += chroot
+	}
+	return strings.Join(servers, ",")
 }
 
 const defaultPort = "2181"

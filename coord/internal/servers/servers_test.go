@@ -7,7 +7,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
+
+// Users of other clients write a chroot behind each server.
+func TestF69AChrootBehindEachServerIsRefusedWithTheRightForm(t *testing.T) {
+	for list, right := range map[string]string{
+		"h1:2181/app,h2:2181/app":          "h1:2181,h2:2181/app",
+		"h1:2181/app,h2:2181":              "h1:2181,h2:2181/app",
+		"h1/app/a, h2/app/a":               "h1, h2/app/a",
+		"h1:2181/a,h2:2181/b":              "host:port,host:port/chroot",
+		"h1:2181/,h2:2181/":                "h1:2181,h2:2181/",
+		"h1:2181,h2:2181/app,h3:2181/app ": "h1:2181,h2:2181,h3:2181/app",
+	} {
+		_, _, err := Parse(list)
+		require.ErrorIs(t, err, wire.ErrInvalid, list)
+		require.ErrorContains(t, err, "the chroot stands once, behind the last server: "+right, list)
+	}
+	servers, chroot, err := Parse("h1,h2:2182/app")
+	require.NoError(t, err)
+	require.Equal(t, []string{"h1:2181", "h2:2182"}, servers)
+	require.Equal(t, "/app", chroot)
+}
 
 func TestEachAddressOfANameIsAServer(t *testing.T) {
 	dialled, reversed := map[string]int{}, false
