@@ -74,7 +74,7 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 // Main runs a command line, which begins with the name that the program was
 // called by, and returns the status to exit with.
 func Main(args []string) int {
-	conn.UnsetEmptyVariables()
+	empty := conn.UnsetEmptyVariables()
 	term.Program = term.CalledBy(args)
 	if completing(os.Stdout, args) {
 		return term.ExitOK
@@ -87,7 +87,7 @@ func Main(args []string) int {
 	if err != nil {
 		return std.Finish(err, conn.Hint)
 	}
-	std.JSON, std.Account, v.Note = v.JSON, accountOf(ctx, nil), std.Note
+	std.JSON, std.Account, v.Note, v.EmptyVariables = v.JSON, accountOf(ctx, nil), std.Note, empty
 	return std.Finish(ctx.Run(std, &v.Connection), conn.Hint)
 }
 
@@ -123,7 +123,11 @@ func parseArgs(std *term.Streams, args []string) (*verbs, *kong.Context, error) 
 	}
 	ctx, err := parser.Parse(args)
 	if err == nil {
-		return v, ctx, nil
+		if err = refuseEmpty(ctx); err == nil {
+			return v, ctx, nil
+		}
+		std.Account, std.JSON = accountOf(ctx, args), v.JSON
+		return nil, nil, err
 	}
 	if joined := joinNegative(args, err); joined != nil {
 		return parseArgs(std, joined)
@@ -139,6 +143,37 @@ func parseArgs(std *term.Streams, args []string) (*verbs, *kong.Context, error) 
 	}
 	std.JSON = asksForJSON(args)
 	return nil, nil, wrong(err)
+}
+
+// refuseEmpty refuses options that are given without a value, such as --node
+// "$NODE" where the variable is not set: the verb would take the option for
+// absent, and do what nobody asked for.
+func refuseEmpty(ctx *kong.Context) error {
+	for _, given := range ctx.Path {
+		if given.Flag == nil || given.Resolved || given.Flag.Tag.Has("mayBeEmpty") || !isEmpty(given.Flag.Target) {
+			continue
+		}
+		return term.UsageError("--%s is empty: give it a value, or leave the option out", given.Flag.Name)
+	}
+	return nil
+}
+
+// isEmpty reports whether a string, or one of several, is empty.
+func isEmpty(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.String:
+		return value.Len() == 0
+	case reflect.Pointer:
+		return !value.IsNil() && isEmpty(value.Elem())
+	case reflect.Slice:
+		for i := range value.Len() {
+			if isEmpty(value.Index(i)) {
+				return true
+			}
+		}
+		return value.Len() == 0
+	}
+	return false
 }
 
 // asksForJSON reports whether a command line that cannot be read has --json.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -301,6 +302,53 @@ func inProcess(args ...string) (status int, out, stderr string) {
 // shellWord is a word as a shell reads it, with the quotes.
 var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 
+// wordsOf are the words of an example, without what the shell does with them.
+func wordsOf(line string) []string {
+	line, _, _ = strings.Cut(line, "#")
+	line, _, _ = strings.Cut(line, "<")
+	words := shellWord.FindAllString(line, -1)
+	for i := range words {
+		words[i] = strings.Trim(words[i], "'")
+	}
+	return words
+}
+
+// With a variable that is not set, --node "$NODE" has no value. Taken for
+// absent, it would have break delete every claim.
+func TestAnOptionThatIsGivenEmptyIsRefused(t *testing.T) {
+	t.Parallel()
+	std := &term.Streams{Out: os.Stdout, Err: os.Stderr}
+	var mayBe []string
+	for _, leaf := range cmdtest.Must(kong.New(&verbs{})).Model.Leaves(true) {
+		verb := strings.Fields(verbName(leaf))
+		example, _, _ := strings.Cut(examples[verbName(leaf)], "\n")
+		words := wordsOf(example)
+		for _, group := range leaf.AllFlags(true) {
+			for _, flag := range group {
+				if flag.IsBool() {
+					continue
+				}
+				rest := slices.Clone(words[len(verb):])
+				if at := slices.Index(rest, "--"+flag.Name); at >= 0 {
+					rest = slices.Delete(rest, at, at+2)
+				}
+				args := slices.Concat(verb, []string{"--" + flag.Name, ""}, rest)
+				_, _, err := parseArgs(std, args)
+				if flag.Tag.Has("mayBeEmpty") {
+					mayBe = append(mayBe, verbName(leaf)+" --"+flag.Name)
+					require.NoError(t, err, args)
+					continue
+				}
+				var refused *term.ExitError
+				require.ErrorAs(t, err, &refused, "%q", args)
+				require.Equal(t, term.ExitUsage, refused.Code, "%q", args)
+				require.ErrorContains(t, err, "--"+flag.Name, "%q", args)
+			}
+		}
+	}
+	require.Equal(t, []string{"elect --data", "shards --data"}, mayBe, "where no data are data, too")
+}
+
 func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 	t.Parallel()
 	parser := cmdtest.Must(kong.New(&verbs{}))
@@ -310,13 +358,7 @@ func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 		lines := examples[verbName(leaf)]
 		require.NotEmpty(t, lines, leaf.FullPath())
 		for line := range strings.Lines(lines) {
-			line, _, _ = strings.Cut(line, "#")
-			line, _, _ = strings.Cut(line, "<")
-			words := shellWord.FindAllString(line, -1)
-			for i := range words {
-				words[i] = strings.Trim(words[i], "'")
-			}
-			v, ctx, err := parseArgs(&term.Streams{Out: os.Stdout, Err: os.Stderr}, words)
+			v, ctx, err := parseArgs(&term.Streams{Out: os.Stdout, Err: os.Stderr}, wordsOf(line))
 			require.NoError(t, err, line)
 			require.NotNil(t, v)
 			require.Equal(t, verbName(leaf), verbName(ctx.Selected()), line)

@@ -36,22 +36,50 @@ type Connection struct {
 	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant, which closes the session if this process is killed: others need not wait. See the verb attend."`
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 
+	EmptyVariables []string `kong:"-"` // those that were set and empty
+
 	Note    func(format string, args ...any) `kong:"-"`
 	Observe func(event.Event)                `kong:"-"` // unless it is nil
 	Share   func(*os.File)                   `kong:"-"` // gets each connection to the attendant; nil: none is made
 	label   label                            // see [labelled]; the program's name by default
 }
 
-// environmentVariables stand for the options above. An empty one counts as
-// unset.
+// environmentVariables stand for the options above.
 var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY", "ZKCOORD_ATTEND"}
 
-func UnsetEmptyVariables() {
+// UnsetEmptyVariables unsets the variables that are set and empty, and returns
+// their names.
+func UnsetEmptyVariables() (empty []string) {
 	for _, name := range environmentVariables {
-		if os.Getenv(name) == "" {
+		if value, set := os.LookupEnv(name); set && value == "" {
 			_ = os.Unsetenv(name) // fails for names that cannot be
+			empty = append(empty, name)
 		}
 	}
+	return empty
+}
+
+// refuseEmptyVariables refuses a variable that is set and empty if it protects
+// something and no option takes its place: whoever set it did not mean to go
+// without.
+func (c *Connection) refuseEmptyVariables() error {
+	for _, protecting := range []struct {
+		variable string
+		replaced bool
+	}{
+		{"ZK_AUTH", len(c.Auth) > 0},
+		{"ZK_ACL", len(c.ACL) > 0},
+		{"ZK_REQUIRE_CHROOT", c.RequireChroot},
+		{"ZK_TLS", c.TLS},
+		{"ZK_TLS_CA", c.TLSCA != ""},
+		{"ZK_TLS_CERT", c.TLSCert != ""},
+		{"ZK_TLS_KEY", c.TLSKey != ""},
+	} {
+		if !protecting.replaced && slices.Contains(c.EmptyVariables, protecting.variable) {
+			return term.UsageError("%s is set and empty: give it a value, or unset it", protecting.variable)
+		}
+	}
+	return nil
 }
 
 // betweenACLs matches the end of an ACL and the comma before the next one, as
@@ -98,6 +126,9 @@ func (c *Connection) Options() ([]coord.Option, error) {
 	if c.ZK == "" {
 		return nil, term.UsageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
 			"(for development, \"%s server\" runs one on 127.0.0.1:2181)", term.Program)
+	}
+	if err := c.refuseEmptyVariables(); err != nil {
+		return nil, err
 	}
 	opts := []coord.Option{
 		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(c.dialect()), coord.WithHeld(HeldAround()...),
@@ -207,8 +238,13 @@ func (c *Connection) Child(verb string, args ...string) (*exec.Cmd, error) {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(environmentVariables, name)
 	})
-	cmd.Env = append(cmd.Env, "ZK_SERVERS="+c.ZK, "ZK_AUTH="+strings.Join(c.Auth, "\n"), "ZK_ACL="+strings.Join(c.ACL, "\n"), "ZKCOORD_ATTEND="+c.Attendant)
-	cmd.Env = append(cmd.Env, c.environment()...)
+	for _, v := range append([]variable{
+		{"ZK_SERVERS", c.ZK}, {"ZK_AUTH", strings.Join(c.Auth, "\n")}, {"ZK_ACL", strings.Join(c.ACL, "\n")}, {"ZKCOORD_ATTEND", c.Attendant},
+	}, c.variables()...) {
+		if v.value != "" {
+			cmd.Env = append(cmd.Env, v.name+"="+v.value)
+		}
+	}
 	return cmd, nil
 }
 

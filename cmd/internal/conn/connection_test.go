@@ -108,6 +108,19 @@ func TestTheProcessesOfADemoHaveTheACL(t *testing.T) {
 	require.Contains(t, child.Env, "ZK_ACL=auth::cdrwa\nworld:anyone:r")
 }
 
+// Whoever sets a variable that protects something does not mean to go without.
+func TestAVariableThatProtectsIsRefusedWhenItIsEmpty(t *testing.T) {
+	w := cmdtest.World(t)
+	for _, name := range []string{"ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"} {
+		inspect := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "inspect", w.Path("l"))...)
+		inspect.Env = []string{name + "="}
+		cmdtest.StartAs(t, inspect).Ends(term.ExitUsage, name+" is set and empty")
+	}
+	open := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "--acl", "world:anyone:cdrwa", "inspect", w.Path("l"))...)
+	open.Env = []string{"ZK_ACL=", "ZKCOORD_ATTEND="}
+	require.Zero(t, cmdtest.StartAs(t, open).Exit(), "an option takes the variable's place")
+}
+
 func TestAnACLThatTheServersRefuseIsAUsageError(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.On(t, w, "--acl", "auth::cdrwa", "lock", w.Path("l"), "--", "true").Ends(term.ExitUsage, "refuses this ACL")

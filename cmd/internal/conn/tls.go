@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
@@ -48,9 +48,12 @@ func (o TlsOptions) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// environment is what a further process needs to do the same.
-func (o TlsOptions) environment() []string {
-	return []string{
-		fmt.Sprintf("ZK_TLS=%t", o.TLS), "ZK_TLS_CA=" + o.TLSCA, "ZK_TLS_CERT=" + o.TLSCert, "ZK_TLS_KEY=" + o.TLSKey,
+// variable is one of the environment of a further process.
+type variable struct{ name, value string }
+
+// variables are what a further process needs to do the same.
+func (o TlsOptions) variables() []variable {
+	return []variable{
+		{"ZK_TLS", strconv.FormatBool(o.TLS)}, {"ZK_TLS_CA", o.TLSCA}, {"ZK_TLS_CERT", o.TLSCert}, {"ZK_TLS_KEY", o.TLSKey},
 	}
 }

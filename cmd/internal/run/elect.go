@@ -21,7 +21,7 @@ import (
 )
 
 type ElectVerb struct {
-	Data      *string        `placeholder:"TEXT" help:"What --who and --observe tell of this candidate. Default: its label, host and process."`
+	Data      *string        `placeholder:"TEXT" mayBeEmpty:"" help:"What --who and --observe tell of this candidate. Default: its label, host and process."`
 	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
 	Priority  *int           `placeholder:"N" help:"Of the candidates that say a priority, the one with the highest leads next."`
 	Health    string         `placeholder:"STRING" help:"Run STRING by the shell again and again: end CMD, and leave the line, when it fails three times in a row, and stand only when it succeeds."`

@@ -21,7 +21,7 @@ type ShardsVerb struct {
 	ID           string         `name:"id" placeholder:"NAME" help:"The member's name. One that is back under its name gets its keys again."`
 	Weight       int            `placeholder:"N" default:"1" help:"The member's share, relative to other members'."`
 	Zone         string         `placeholder:"NAME" help:"Where the member is: a key that must move prefers its zone."`
-	Data         string         `placeholder:"TEXT" help:"What others are told of the member, such as its address."`
+	Data         string         `placeholder:"TEXT" mayBeEmpty:"" help:"What others are told of the member, such as its address."`
 	Moves        int            `placeholder:"N" help:"Move at most N keys at a time."`
 	Cooldown     time.Duration  `placeholder:"D" help:"Leave a key that has moved where it is for D."`
 	DrainTimeout time.Duration  `placeholder:"D" positive:"" default:"30s" help:"How long CMD may take to end when its key is to move. Then KILL follows."`
