@@ -35,6 +35,7 @@ type shared struct {
 	keeper *session.Keeper
 	nodes  znode.Host
 	claims registry
+	clock  clock
 	closed chan struct{}
 	once   sync.Once
 }

@@ -19,10 +19,11 @@
 // rule. [Client.Stand] joins a line in which nobody waits. A claim of a name
 // ([Client.AcquireName], [Client.AcquireNames]) stands in no line.
 // [Client.Wait] waits for any other condition: a look reads nodes through a
-// [View], and is called again when any of them has changed. Package recipe has
-// the rest that recipes share: data that clients agree on, several holds as
-// one, an iterator over a look, checks of arguments. Package event names the
-// events that [WithObserver] is told.
+// [View], and is called again when any of them has changed.
+// [Client.EnsembleTime] is the clock for what clients decide for each other.
+// Package recipe has the rest that recipes share: data that clients agree on,
+// several holds as one, an iterator over a look, checks of arguments. Package
+// event names the events that [WithObserver] is told.
 //
 // # Guarantees
 //

@@ -125,6 +125,9 @@ func (c *Client) results(ops []Op, replies []wire.Result, err error) ([]Result, 
 	results := make([]Result, len(replies))
 	for i, r := range replies {
 		results[i] = Result{Path: c.relative(r.Path), Stat: Stat(r.Stat)}
+		if ops[i].kind == wire.OpSet {
+			c.clock.hear(results[i].Stat)
+		}
 	}
 	return results, nil
 }

@@ -164,7 +164,7 @@ func (s *Server) reap() int {
 	tree, removed := s.leader.tree, 0
 	for _, path := range tree.paths() {
 		n := tree.nodes[path]
-		if n == nil || !n.expired(time.Now().UnixMilli()) {
+		if n == nil || !n.expired(s.clock().UnixMilli()) {
 			continue
 		}
 		t := s.begin()
@@ -175,5 +175,17 @@ func (s *Server) reap() int {
 	}
 	return removed
 }
+
+// ShiftClock has the leader's clock differ by d from this process's, as the
+// times in nodes' Stats show it, until the next call: the clock of a server
+// that is wrong. Sessions expire as before.
+func (s *Server) ShiftClock(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = d
+}
+
+// clock is the leader's. s.mu is held.
+func (s *Server) clock() time.Time { return time.Now().Add(s.ahead) }
 
 func (s *Server) nextReap() time.Time { return time.Now().Add(s.cfg.reaperInterval) }

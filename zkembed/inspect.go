@@ -204,7 +204,7 @@ type view struct {
 // to the leader's tree, lists them in the transaction, and commits it.
 func (s *Server) begin() txn {
 	s.leader.tree.zxid++
-	return txn{zxid: s.leader.tree.zxid, ms: time.Now().UnixMilli()}
+	return txn{zxid: s.leader.tree.zxid, ms: s.clock().UnixMilli()}
 }
 
 // commit sends the events to the leader's clients, and the transaction to the

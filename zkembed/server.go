@@ -29,6 +29,7 @@ type Server struct {
 	faults    []*Fault
 	cuts      []*Partition
 	changed   chan struct{} // closed and replaced when a condition that connections wait for may have changed
+	ahead     time.Duration // of this process's clock, the times in nodes' Stats
 	stopped   bool
 	closed    bool
 }

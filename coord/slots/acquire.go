@@ -181,7 +181,7 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 	if len(owned) == 0 {
 		return nil, nil
 	}
-	clock, err := a.clock(ctx)
+	clock, err := a.Slots.client.EnsembleTime(ctx, a.layout.numbers(), time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -199,16 +199,6 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 		return nil, nil
 	}
 	return &first, nil
-}
-
-// clock returns the time of the servers.
-func (a *attempt) clock(ctx context.Context) (now time.Time, err error) {
-	err = a.Slots.client.Retry(ctx, func(ctx context.Context) error {
-		stat, err := a.Slots.client.Set(ctx, a.layout.numbers(), nil, -1)
-		now = stat.Modified
-		return err
-	})
-	return now, err
 }
 
 // mark notes that the owner of a free number is away.
