@@ -55,8 +55,8 @@ type Contender struct {
 	Session  string `json:"session"`                // as ZooKeeper's own tools write it
 	Orphan   bool   `json:"orphan"`                 // it belongs to no session, and will never go by itself
 	Heard
-	Age     *float64 `json:"age"`      // seconds since the node was made, by the servers' clock against ours; null: unknown
-	HeldFor *float64 `json:"held_for"` // seconds since the grant; null: it does not hold, or no look saw the grant
+	Age *float64 `json:"age"` // seconds since the node was made, by the servers' clock against ours; null: unknown
+	Held
 	Node    string   `json:"node"`
 	Token   int64    `json:"token"`
 	Revoked bool     `json:"revoked"`

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -93,7 +94,7 @@ const addressColumn = 4
 func (c Contender) state() string {
 	state := c.State
 	if c.HeldFor != nil {
-		state += " for " + term.Age(*c.HeldFor)
+		state += " " + c.Held.String()
 	}
 	if c.Revoked {
 		state += ", asked"
@@ -144,10 +145,7 @@ func (c Contender) Aged() string {
 // Since is for how long the contender holds, if that is known, or else how long
 // it is there.
 func (c Contender) Since() string {
-	if c.HeldFor != nil {
-		return "for " + term.Age(*c.HeldFor)
-	}
-	return "there for " + c.Aged()
+	return cmp.Or(c.Held.String(), "there for "+c.Aged())
 }
 
 // HeldBy is who holds, and for how long.

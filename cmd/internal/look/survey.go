@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -173,15 +172,6 @@ func (r Report) Waits(c Contender) bool {
 	return c.State == "waits" && (r.Kind != SlotsKind || c.Kind != semaphore.Kind)
 }
 
-// Date notes how long each holder has held, as far as earlier looks have shown
-// it.
-func (s *Survey) Date(seen *Sightings) {
-	defer seen.Look()()
-	for i := range s.Recipes {
-		seen.Date(&s.Recipes[i])
-	}
-}
-
 // Waiting counts the contenders that wait.
 func (r Report) Waiting() (n int) {
 	for _, c := range r.Contenders {
@@ -271,58 +261,4 @@ func (s Extent) String() string {
 		text += "; not to be listed: " + strings.Join(hidden, ", ")
 	}
 	return text
-}
-
-// Sightings are what earlier looks have shown. Later looks need them to say
-// since when a contender holds: a node shows its own age only, its wait
-// included. A look that finds it holding where the one before found it waiting,
-// or not yet there, has seen the grant.
-type Sightings struct {
-	mu     sync.Mutex
-	last   time.Time // of the look before; zero: there was none
-	before map[string]sighting
-	now    map[string]sighting
-}
-
-// sighting is what a look has shown of one node.
-type sighting struct {
-	holds   bool
-	granted time.Time // zero: not seen
-}
-
-// Look begins a look, and returns what ends it.
-func (s *Sightings) Look() (over func()) {
-	s.mu.Lock()
-	begun := time.Now()
-	s.now = map[string]sighting{}
-	return func() {
-		s.last, s.before = begun, s.now
-		s.mu.Unlock()
-	}
-}
-
-// See notes a node, and returns for how long it holds, in seconds, or nil if
-// that is not known or it does not. Its age is nil where that is not known.
-func (s *Sightings) See(node string, holds bool, age *float64) *float64 {
-	was, seen := s.before[node]
-	is := sighting{holds: holds}
-	switch {
-	case holds && was.holds:
-		is.granted = was.granted
-	case holds && seen:
-		is.granted = time.Now()
-	case holds && age != nil && !s.last.IsZero():
-		if made := time.Now().Add(-time.Duration(*age * float64(time.Second))); made.After(s.last) {
-			is.granted = made
-		}
-	}
-	s.now[node] = is
-	return term.SinceThen(is.granted)
-}
-
-// Date notes how long each holder of a report has held.
-func (s *Sightings) Date(r *Report) {
-	for i, c := range r.Contenders {
-		r.Contenders[i].HeldFor = s.See(c.Node, c.Holds, c.Age)
-	}
 }

@@ -33,13 +33,13 @@ func (t *turn) look(ctx context.Context, client *coord.Client, own look.Names) (
 	over := t.seen.Look()
 	defer over()
 	for _, c := range line {
-		t.seen.See(path.Join(dir, c.Name), false, nil)
+		t.seen.See(path.Join(dir, c.Name), 0, false, nil)
 	}
 	all := len(holders)
 	holders = slices.DeleteFunc(holders, func(c coord.Contender) bool { return own[c.Name] })
 	first, err := (&look.Report{}).Read(ctx, client, dir, holders)
 	for i, c := range first {
-		first[i].HeldFor = t.seen.See(c.Node, true, c.Age)
+		first[i].Held = t.seen.See(c.Node, c.Token, true, c.Age)
 	}
 	s := look.Situation{
 		Text: look.HeldBy(first, len(holders)), Key: look.KeyOf(first), Over: len(holders) < all,

@@ -157,7 +157,7 @@ func collect(r look.Report, to *exposition.Text) {
 	ofRecipe("waiting", "Contenders that wait.", float64(r.Waiting()))
 	ofRecipe("holder_there_seconds", "Age of the oldest node that holds, its wait included.", there)
 	if known {
-		ofRecipe("held_seconds", "Time since the oldest grant among the holders, where all were seen.", held)
+		ofRecipe("held_seconds", "Time since the oldest grant among the holders, at most, where all were seen: a grant between two scrapes counts from the first.", held)
 	}
 	ofRecipe("oldest_wait_seconds", "Age of the oldest node that waits.", waits)
 	ofRecipe("oddities", "Things that are odd, as the verb ls lists them.", float64(len(r.Findings())))

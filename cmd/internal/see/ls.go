@@ -63,7 +63,7 @@ type listed struct {
 	Dialect string   `json:"dialect"`
 	Holders []string `json:"holders"`   // their owners
 	There   *float64 `json:"there_for"` // seconds since the node of the first holder was made, its wait included; null: no contender holds, or it is not known
-	HeldFor *float64 `json:"held_for"`  // seconds since it was granted, if that is known
+	look.Held
 	Waiting int      `json:"waiting"`
 	Items   *int     `json:"items,omitempty"` // of a queue
 	Odd     []string `json:"odd"`
@@ -76,7 +76,7 @@ func listingOf(s *look.Survey) Listing {
 		for _, h := range r.Holders() {
 			one.Holders = append(one.Holders, h.Owner)
 			if len(one.Holders) == 1 {
-				one.There, one.HeldFor = h.Age, h.HeldFor
+				one.There, one.Held = h.Age, h.Held
 			}
 		}
 		if r.Queue != nil {
@@ -168,7 +168,7 @@ func (h probed) String() string {
 	if !h.Held {
 		return fmt.Sprintf("not held: %s (%s)\n", term.Plain(h.Path), h.why)
 	}
-	return fmt.Sprintf("held: %s, %s, session %s\n", term.Plain(h.Path), look.Contender{Age: h.There, HeldFor: h.HeldFor}.Since(), h.Session)
+	return fmt.Sprintf("held: %s, %s, session %s\n", term.Plain(h.Path), look.Contender{Age: h.There, Held: look.Held{HeldFor: h.HeldFor}}.Since(), h.Session)
 }
 
 // inside reports whether the question is about what this process runs under.

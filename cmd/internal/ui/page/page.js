@@ -122,7 +122,8 @@ function roundOf(round) {
 // since is for how long a contender holds, if that is known, or else how long
 // its node is there, its wait included.
 function since(c) {
-  return c.held_for === null ? "there for " + age(c.age) : "for " + age(c.held_for);
+  if (c.held_for === null) return "there for " + age(c.age);
+  return (c.held_at_most ? "for at most " : "for ") + age(c.held_for);
 }
 
 // drawLine shows the contenders of a recipe, and the items in hand at a queue.

@@ -1,0 +1,111 @@
+package look
+
+import (
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+)
+
+// Held is for how long a contender holds. A look at a node shows its age only,
+// its wait included; the grant is known from the look that first saw the hold,
+// and the one before.
+type Held struct {
+	HeldFor *float64 `json:"held_for"`               // seconds since the grant, at most; null: it does not hold, or no look saw the grant
+	AtMost  bool     `json:"held_at_most,omitempty"` // it may be much less: there was no look for a while before the grant was seen
+}
+
+// How far apart the looks around a grant may be for HeldFor to be taken for the
+// time since the grant.
+const (
+	closeLooks = 3 * time.Second
+	closeShare = 10 // or a tenth of that time
+)
+
+// heldSince is of a grant between two instants; none, if they are zero.
+func heldSince(from, to time.Time) Held {
+	apart := to.Sub(from)
+	return Held{term.SinceThen(from), apart > max(closeLooks, time.Since(from)/closeShare)}
+}
+
+// String is how people write it; "" if it is not known.
+func (h Held) String() string {
+	switch {
+	case h.HeldFor == nil:
+		return ""
+	case h.AtMost:
+		return "for at most " + term.Age(*h.HeldFor)
+	}
+	return "for " + term.Age(*h.HeldFor)
+}
+
+// Sightings are what earlier looks have shown. Later looks need them to say
+// since when a contender holds. A look that finds it holding where the one
+// before found it waiting, or not yet there, has seen the grant.
+type Sightings struct {
+	mu     sync.Mutex
+	last   time.Time // of the look before; zero: there was none
+	before map[claimID]sighting
+	now    map[claimID]sighting
+}
+
+// claimID is one claim. The names of nodes come again, as in slots and groups.
+type claimID struct {
+	node  string
+	token int64 // the node's czxid; 0: it was not read
+}
+
+// sighting is what a look has shown of one claim.
+type sighting struct {
+	holds    bool
+	from, to time.Time // it was granted between these; zero: not seen
+}
+
+// Look begins a look, and returns what ends it.
+func (s *Sightings) Look() (over func()) {
+	s.mu.Lock()
+	begun := time.Now()
+	s.now = map[claimID]sighting{}
+	return func() {
+		s.last, s.before = begun, s.now
+		s.mu.Unlock()
+	}
+}
+
+// See notes a claim, and returns for how long it holds. Its token is 0, and its
+// age nil, where they are not known.
+func (s *Sightings) See(node string, token int64, holds bool, age *float64) Held {
+	was, seen := s.before[claimID{node, token}]
+	if !seen {
+		was, seen = s.before[claimID{node: node}] // it was not read then
+	}
+	is, now := sighting{holds: holds}, time.Now()
+	switch {
+	case holds && seen && was.holds:
+		is = was
+	case holds && seen:
+		is.from, is.to = s.last, now
+	case holds && age != nil && !s.last.IsZero():
+		if made := now.Add(-time.Duration(*age * float64(time.Second))); made.After(s.last) {
+			is.from, is.to = made, now
+		}
+	}
+	s.now[claimID{node, token}] = is
+	return heldSince(is.from, is.to)
+}
+
+// Date notes how long each holder of a report has held.
+func (s *Sightings) Date(r *Report) {
+	for i, c := range r.Contenders {
+		r.Contenders[i].Held = s.See(c.Node, c.Token, c.Holds, c.Age)
+	}
+}
+
+// Date notes how long each holder has held, as far as earlier looks have shown
+// it.
+func (s *Survey) Date(seen *Sightings) {
+	defer seen.Look()()
+	for i := range s.Recipes {
+		seen.Date(&s.Recipes[i])
+	}
+}
