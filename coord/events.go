@@ -17,7 +17,7 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 	if len(cl.client.opts.observers) == 0 {
 		return
 	}
-	e := event.Event{Kind: kind, Session: cl.sess.ID(), Path: cl.path(), Took: time.Since(since), Err: err}
+	e := event.Event{Kind: kind, Session: cl.sess.ID(), Path: cl.path(), Recipe: cl.spec.Recipe, Took: time.Since(since), Err: err}
 	if cl.spec.Exclusive {
 		e.Token = cl.node.Czxid()
 	}

@@ -15,7 +15,7 @@ import (
 // in any other nest ([Hold.Nest]). One request.
 func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	c := h.claim.client
-	part, err := NameSpec{Path: path, Data: data}.claim(ctx, c)
+	part, err := NameSpec{Path: path, Data: data, Recipe: h.claim.spec.Recipe}.claim(ctx, c)
 	if err == nil {
 		if err = h.Err(); h.in != nil {
 			err = errNested

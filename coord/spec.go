@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ type Spec struct {
 	Line Line
 	Kind string
 	Data []byte // of the node; by default the client's identity; see inspect.OwnData
+	// Recipe is the path of the recipe that the claim belongs to, as observers
+	// are told; by default the directory of the line.
+	Recipe string
 	// Exclusive: at most one claim of this line holds at a time, and its hold
 	// has a token.
 	Exclusive bool
@@ -42,6 +46,9 @@ type NameSpec struct {
 	// Data of the node; by default the client's identity. The data must be
 	// unique if two claims of one client may want the same name.
 	Data []byte
+	// Recipe is the path of the recipe that the claim belongs to, as observers
+	// are told; by default the directory of the name.
+	Recipe string
 	// Exclusive: the hold has a token.
 	Exclusive bool
 	// With are operations that take effect along with the create of the node,
@@ -64,6 +71,7 @@ func (s Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
 	}
+	s.Recipe = cmp.Or(s.Recipe, s.Line.Dir)
 	if !s.Line.has(s.Kind) {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
 	}
@@ -88,7 +96,7 @@ func (s NameSpec) claim(ctx context.Context, c *Client) (cl *claim, err error) {
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
 	}
-	cl = c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}, name)
+	cl = c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Recipe: cmp.Or(s.Recipe, dir), Exclusive: s.Exclusive, Unlisted: true}, name)
 	cl.named, cl.proof = &s, slices.Clip(s.Proof)
 	cl.node.Plain, cl.node.Shared, cl.node.Data = true, true, s.Data
 	if len(s.Proof) > 0 {

@@ -162,7 +162,7 @@ func (w *waiter) blame(err error) error {
 
 func (cl *claim) reportForeign(what string, f Contender) {
 	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
-	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: znode.Join(cl.spec.Line.Dir, f.Name)})
+	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: znode.Join(cl.spec.Line.Dir, f.Name), Recipe: cl.spec.Recipe})
 }
 
 // remember keeps whom to wait for, and all contenders ahead if they are few.

@@ -22,16 +22,19 @@
 //	zkcoord_session_events_total{event}   up, down, over
 //	zkcoord_node_events_total{event}      recovered, stray, stranded, foreign
 //
-// path is the directory of a claim: the path of a mutex, and for a semaphore
-// or a queue one below it. A program that locks a path for each of many things
-// makes as many series; [WithPath] puts them together.
+// path is the path of the recipe: of a ledger or of shards, not of one of their
+// keys. A program that has a recipe for each of many things makes as many
+// series; [WithPath] puts them together.
+//
+// The counters of a path are there, at 0, from its first claim on, and the
+// others from the beginning, so that increase() sees the first event. What a
+// process counts in the moments before it exits is lost, as always.
 package prom
 
 import (
 	"context"
 	"errors"
 	"maps"
-	"path"
 	"sync"
 	"time"
 
@@ -44,7 +47,7 @@ import (
 // Metrics is what was counted. It is a [prometheus.Collector], and safe for
 // concurrent use.
 type Metrics struct {
-	path func(dir string) string
+	path func(recipe string) string
 
 	wait, hold                 *prometheus.HistogramVec
 	holds                      *prometheus.GaugeVec
@@ -54,6 +57,7 @@ type Metrics struct {
 	left                       *prometheus.Desc
 
 	mu        sync.Mutex
+	labels    map[string]bool // of paths, that were seen
 	held      map[string]held // by node
 	connected map[int64]bool  // sessions
 	over      map[int64]bool  // sessions, until the next is connected: the ends of their holds are reported later
@@ -63,14 +67,15 @@ type Metrics struct {
 // held is a node with holds that last.
 type held struct {
 	session int64
+	label   string
 	holds   int
 }
 
 // Option sets something about [Metrics].
 type Option func(*Metrics)
 
-// WithPath says what the label path is, given a claim's directory.
-func WithPath(label func(dir string) string) Option {
+// WithPath says what the label path is, given the path of a recipe.
+func WithPath(label func(recipe string) string) Option {
 	return func(m *Metrics) { m.path = label }
 }
 
@@ -84,7 +89,7 @@ func New(opts ...Option) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		path:          func(dir string) string { return dir },
+		path:          func(recipe string) string { return recipe },
 		wait:          histogram("zkcoord_wait_seconds", "Time from the call to the grant."),
 		hold:          histogram("zkcoord_hold_seconds", "Time from the grant to the end of the hold."),
 		holds:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "zkcoord_holds", Help: "Holds that last."}, []string{"path"}),
@@ -96,6 +101,7 @@ func New(opts ...Option) *Metrics {
 		nodeEvents:    counter("zkcoord_node_events_total", "Nodes that were recovered, made late, left behind, or are of another dialect.", "event"),
 		left: prometheus.NewDesc("zkcoord_window_left_seconds",
 			"How long a watched hold can be trusted yet.", []string{"name"}, nil),
+		labels:    map[string]bool{},
 		held:      map[string]held{},
 		connected: map[int64]bool{},
 		over:      map[int64]bool{},
@@ -104,38 +110,67 @@ func New(opts ...Option) *Metrics {
 	for _, opt := range opts {
 		opt(m)
 	}
+	for _, kind := range []string{"up", "down", "over"} {
+		m.sessionEvents.WithLabelValues(kind)
+	}
+	for _, kind := range nodeEvents {
+		m.nodeEvents.WithLabelValues(kind)
+	}
 	return m
+}
+
+// nodeEvents are the values of the label event, by the kinds of events.
+var nodeEvents = map[string]string{
+	event.Recovered: "recovered", event.StrayRemoved: "stray", event.NodeStranded: "stranded", event.Foreign: "foreign",
+}
+
+// label returns the label of a recipe's path. Its counters are there from then
+// on.
+func (m *Metrics) label(recipe string) string {
+	label := m.path(recipe)
+	m.mu.Lock()
+	known := m.labels[label]
+	m.labels[label] = true
+	m.mu.Unlock()
+	if !known {
+		for _, cause := range lossCauses {
+			m.losses.WithLabelValues(label, cause.name)
+		}
+		for _, cause := range []string{"timeout", "cancelled", "busy", "lost", other} {
+			m.ended.WithLabelValues(label, cause)
+		}
+		m.revocations.WithLabelValues(label)
+	}
+	return label
 }
 
 // Observe counts an event. It is for [coord.WithObserver].
 func (m *Metrics) Observe(e event.Event) {
-	label := m.path(path.Dir(e.Path))
 	switch e.Kind {
+	case event.Joined:
+		m.label(e.Recipe)
 	case event.Granted:
+		label := m.label(e.Recipe)
 		m.wait.WithLabelValues(label).Observe(e.Took.Seconds())
-		m.began(e)
+		m.began(e, label)
 	case event.Ended:
-		m.end(e, label)
+		m.end(e, m.label(e.Recipe))
 	case event.Revoked:
-		m.revocations.WithLabelValues(label).Inc()
+		m.revocations.WithLabelValues(m.label(e.Recipe)).Inc()
 	case event.SessionUp, event.SessionDown, event.SessionOver:
 		m.session(e)
-	case event.Recovered:
-		m.nodeEvents.WithLabelValues("recovered").Inc()
-	case event.StrayRemoved:
-		m.nodeEvents.WithLabelValues("stray").Inc()
-	case event.NodeStranded:
-		m.nodeEvents.WithLabelValues("stranded").Inc()
-	case event.Foreign:
-		m.nodeEvents.WithLabelValues("foreign").Inc()
+	default:
+		if kind, counts := nodeEvents[e.Kind]; counts {
+			m.nodeEvents.WithLabelValues(kind).Inc()
+		}
 	}
 }
 
-func (m *Metrics) began(e event.Event) {
+func (m *Metrics) began(e event.Event, label string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.held[e.Path]
-	m.held[e.Path] = held{e.Session, h.holds + 1}
+	m.held[e.Path] = held{e.Session, label, h.holds + 1}
 }
 
 // end counts the end of a hold, or of a wait: of a claim that was not granted.
@@ -177,23 +212,31 @@ func (m *Metrics) session(e event.Event) {
 	delete(m.connected, e.Session)
 }
 
+// other is the cause that has no name of its own.
+const other = "other"
+
+// lossCauses are the values of the label cause of holds that were lost. The
+// first that fits counts.
+var lossCauses = []struct {
+	err  error // nil: any
+	name string
+}{
+	{coord.ErrClosed, "closed"},
+	{coord.ErrSessionExpired, "expired"},
+	{coord.ErrWindowOver, "window"},
+	{coord.ErrNodeDeleted, "deleted"},
+	{coord.ErrDisconnected, "disconnected"},
+	{nil, other},
+}
+
 // causeOf is why a hold was lost.
 func causeOf(err error) string {
-	for _, known := range []struct {
-		cause error
-		name  string
-	}{
-		{coord.ErrClosed, "closed"},
-		{coord.ErrSessionExpired, "expired"},
-		{coord.ErrWindowOver, "window"},
-		{coord.ErrNodeDeleted, "deleted"},
-		{coord.ErrDisconnected, "disconnected"},
-	} {
-		if errors.Is(err, known.cause) {
+	for _, known := range lossCauses {
+		if known.err != nil && errors.Is(err, known.err) {
 			return known.name
 		}
 	}
-	return "other"
+	return other
 }
 
 // whyNot is why a wait ended without a grant.
@@ -208,7 +251,7 @@ func whyNot(err error) string {
 	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrNodeDeleted):
 		return "lost"
 	}
-	return "other"
+	return other
 }
 
 // Watch exports how long a hold can be trusted yet, until it ends. Of holds
@@ -247,11 +290,11 @@ func (m *Metrics) count() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holds.Reset()
-	for node, h := range m.held {
+	for _, h := range m.held {
 		if m.over[h.session] {
 			continue
 		}
-		m.holds.WithLabelValues(m.path(path.Dir(node))).Add(float64(h.holds))
+		m.holds.WithLabelValues(h.label).Add(float64(h.holds))
 	}
 	m.sessions.Set(float64(len(m.connected)))
 }

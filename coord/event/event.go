@@ -26,6 +26,7 @@ type Event struct {
 	Kind    string // one of those above
 	Session int64
 	Path    string // the claim's node, or the foreign one
+	Recipe  string // the path of the recipe that the claim belongs to
 	Token   int64  // of an exclusive hold
 	Took    time.Duration
 	Err     error

@@ -54,7 +54,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 // join makes the own node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text()})
+		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text(), Recipe: c.at.Path})
 		switch {
 		case err == nil:
 			c.own = own

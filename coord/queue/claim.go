@@ -76,7 +76,7 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 		items = append(items, item)
 		specs[i] = coord.NameSpec{
 			Path: q.claim(e.name), Data: []byte(q.owner + "\n" + rand.Text()), // like no other claim's
-			With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
+			Recipe: q.path, With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
 		}
 	}
 	holds, err := q.client.AcquireNames(ctx, specs...)

@@ -92,7 +92,7 @@ func (r *receiver) stand(ctx context.Context) error {
 	waiting, end := r.untilOffered(ctx)
 	defer end()
 	if waiting.Err() == nil {
-		spec := coord.Spec{Line: r.at.Waiting, Kind: "wait"}
+		spec := coord.Spec{Line: r.at.Waiting, Kind: "wait", Recipe: r.at.Path}
 		r.place, err = r.client.Acquire(waiting, spec, r.rule)
 		r.stands = err == nil
 	}

@@ -13,6 +13,7 @@ import (
 
 // Layout is where a queue has its nodes, for programs that look at one.
 type Layout struct {
+	Path      string     // of the queue
 	Entries   string     // the items
 	Taken     string     // the claims on items, with the items' names
 	Producers string     // what finds out about lost replies
@@ -30,7 +31,7 @@ func LayoutOf(d coord.Dialect, path string) Layout {
 		waiting += "-kazoo"
 	}
 	return Layout{
-		path + "/entries", path + "/taken", path + "/producers", path + "/consumers",
+		path, path + "/entries", path + "/taken", path + "/producers", path + "/consumers",
 		coord.Line{Dir: waiting, AnyDialect: true},
 		path + "/dead", path + "/records",
 	}

@@ -54,7 +54,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 	}
 	var queue *coord.Hold
 	if !try || s.layout.kazoo {
-		queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock"}, coord.First)
+		queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock", Recipe: s.layout.path}, coord.First)
 		if err != nil {
 			return nil, err
 		}

@@ -160,6 +160,7 @@ type Layout struct {
 	Queue  coord.Line // of the clients that want leases: a mutex
 	Leases coord.Line // every child counts
 	Limit  string     // the node whose data are the limit
+	path   string
 	kazoo  bool
 }
 
@@ -169,9 +170,9 @@ type Layout struct {
 func LayoutOf(d coord.Dialect, path string) Layout {
 	lock, lease := []string{"lock"}, []string{Kind}
 	if d == coord.Kazoo {
-		return Layout{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, true}
+		return Layout{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, path, true}
 	}
-	return Layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", false}
+	return Layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", path, false}
 }
 
 // Kind is the kind of a lease.
@@ -201,11 +202,11 @@ const guidBytes = 16
 // has no number.
 func (l Layout) stand(ctx context.Context, c *coord.Client, exclusive, list bool) (h *coord.Hold, names []string, err error) {
 	if !l.kazoo {
-		return c.Stand(ctx, coord.Spec{Line: l.Leases, Kind: Kind, Exclusive: exclusive, Unlisted: !list})
+		return c.Stand(ctx, coord.Spec{Line: l.Leases, Kind: Kind, Recipe: l.path, Exclusive: exclusive, Unlisted: !list})
 	}
 	var id [guidBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
-	h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.Leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
+	h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: l.path, Exclusive: exclusive})
 	if err == nil && list {
 		if names, err = c.Children(ctx, l.Leases.Dir); err != nil {
 			h.Abandon()

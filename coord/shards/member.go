@@ -35,7 +35,7 @@ type term struct {
 
 // term is a member once. It reports whether Run is over.
 func (r *run) term(ctx context.Context) (over bool, err error) {
-	h, _, err := r.client.Stand(ctx, coord.Spec{Line: r.members(), Kind: "member", Data: r.record(), Unlisted: true})
+	h, _, err := r.client.Stand(ctx, coord.Spec{Line: r.members(), Kind: "member", Recipe: r.path, Data: r.record(), Unlisted: true})
 	if err != nil {
 		return false, err
 	}
@@ -372,7 +372,7 @@ func (t *term) claim(td *tender) (*coord.Hold, error) {
 			td.unwant() // begins anew, and asks
 		}).Stop()
 	}
-	return t.client.Acquire(td.wanted, coord.Spec{Line: line, Kind: "lock", Exclusive: true}, func(ahead []coord.Contender) ([]int, bool) {
+	return t.client.Acquire(td.wanted, coord.Spec{Line: line, Kind: "lock", Recipe: t.path, Exclusive: true}, func(ahead []coord.Contender) ([]int, bool) {
 		wait, granted := coord.First(ahead)
 		if !granted && !td.quiet && ahead[0].Name != asked {
 			asked = ahead[0].Name

@@ -69,7 +69,7 @@ func (a *attempt) enter(ctx context.Context) (*coord.Hold, error) {
 	if a.try {
 		enter = a.client.TryAcquire
 	}
-	return enter(ctx, coord.Spec{Line: a.layout.Line(), Kind: "lock"}, coord.First)
+	return enter(ctx, coord.Spec{Line: a.layout.Line(), Kind: "lock", Recipe: a.layout.Path}, coord.First)
 }
 
 // choose waits until there is a number to claim, or until a place in the line
@@ -243,7 +243,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	}
 	holds, err := a.client.AcquireNames(ctx, coord.NameSpec{
 		Path: a.layout.hold(a.chosen.Number), Data: []byte(a.client.Identity() + "\n" + rand.Text()), // like no other claim's
-		Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
+		Recipe: a.layout.Path, Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
 	})
 	switch {
 	case err == nil:
