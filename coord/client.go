@@ -180,9 +180,18 @@ func (c chroot) relative(full string) string {
 
 // Failure wraps err in an [OpError], unless it is nil or says already what was
 // being done; and adds the likely cause when a context has ended while no
-// server could be reached.
+// server could be reached. A call that its context ended names what its caller
+// asked for, not the request that happened to be under way: no request is at
+// fault.
 func (c *Client) Failure(op, path string, err error) error {
-	return opError(op, path, c.explain(err))
+	err = c.explain(err)
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return opError(op, path, err)
+	}
+	if inner, ok := err.(*OpError); ok {
+		err = inner.Err
+	}
+	return &OpError{Op: op, Path: path, Err: err}
 }
 
 // explain adds the likely cause to the error of a context that ended while no

@@ -114,7 +114,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 // received and not acknowledged yet. One request.
 func (q *Queue) Len(ctx context.Context) (int, error) {
 	stat, _, err := q.client.Exists(ctx, q.at.Entries)
-	return int(stat.Children), err
+	return int(stat.Children), q.client.Failure("count", q.path, err)
 }
 
 // Peek returns the item that would be received next, without receiving it, or

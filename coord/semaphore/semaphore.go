@@ -264,9 +264,10 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
-	return s.client.Retry(ctx, func(ctx context.Context) error {
+	err := s.client.Retry(ctx, func(ctx context.Context) error {
 		return recipe.NewRecord(s.client, s.layout.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
 	})
+	return s.client.Failure("set limit", s.path, err)
 }
 
 // agree returns the limit in force for a claim to so many leases. The first

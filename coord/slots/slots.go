@@ -128,7 +128,10 @@ type State struct {
 
 // List returns all numbers that are held, or were, in order. Two listings, and
 // a read or two for each number.
-func (s *Slots) List(ctx context.Context) ([]State, error) { return s.layout.List(ctx, s.client) }
+func (s *Slots) List(ctx context.Context) ([]State, error) {
+	all, err := s.layout.List(ctx, s.client)
+	return all, s.client.Failure("list", s.layout.Path, err)
+}
 
 // List is [Slots.List], for programs that look at what stands at a path.
 func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err error) {
