@@ -71,7 +71,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	err := checkReason(reason)
 	if err == nil {
 		err = q.withFree(ctx, name, func(e entry) error {
-			return q.bury(ctx, e, record{name, int(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
+			return q.bury(ctx, e, record{name, deliveries(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
 				return q.remove(ctx, e, made...)
 			})
 		})
@@ -157,8 +157,9 @@ func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ..
 // unless another consumer has it, and fails with errMissed. One too large to be
 // moved is delivered again.
 func (q *Queue) deadLetter(ctx context.Context, e entry) error {
-	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", e.stat.Version)
-	err := q.bury(ctx, e, record{e.name, int(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
+	n := deliveries(e.stat.Version)
+	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", n)
+	err := q.bury(ctx, e, record{e.name, n, q.owner, reason}, func(made ...coord.Op) error {
 		return q.remove(ctx, e, made...)
 	})
 	switch {

@@ -54,8 +54,12 @@ func (d *dispatcher) more(ctx context.Context, n int) (all []entry) {
 	for i := range all {
 		reading.Go(func() {
 			e, err := d.read(ctx, all[i])
-			if err == nil && d.isDead(e) {
+			switch {
+			case err != nil:
+			case d.isDead(e):
 				err = errNotTried
+			default:
+				err = d.ready(ctx, e)
 			}
 			if err != nil {
 				d.report(err, all[i])
@@ -91,7 +95,9 @@ func (d *dispatcher) claimSize(e entry) int {
 }
 
 // isDead reports whether an item was delivered too often.
-func (d *dispatcher) isDead(e entry) bool { return d.limit > 0 && e.stat.Version >= d.limit }
+func (d *dispatcher) isDead(e entry) bool {
+	return d.limit > 0 && deliveries(e.stat.Version) >= d.limit
+}
 
 // isDue reports whether the queue is to be looked at although there are
 // candidates; d.mu is held.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"path"
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -65,32 +66,31 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 	specs := make([]coord.NameSpec, len(es))
 	for i, e := range es {
 		item := &Item{
-			Data: e.data, Priority: priority(e.name), Deliveries: int(e.stat.Version) + 1,
-			queue: q, name: e.name, version: e.stat.Version,
+			Data: e.data, Priority: priority(e.name), Deliveries: deliveries(e.stat.Version) + 1,
+			queue: q, name: e.name, version: e.stat.Version, counted: count,
 		}
-		with := coord.CheckOp(q.entry(e.name), e.stat.Version)
+		with := []coord.Op{coord.CheckOp(q.entry(e.name), e.stat.Version)}
 		if count {
-			item.version++
-			with = coord.SetOp(q.entry(e.name), e.data, e.stat.Version)
+			with, item.version = q.countDelivery(e)
 		}
 		items = append(items, item)
 		specs[i] = coord.NameSpec{
 			Path: q.claim(e.name), Data: []byte(q.owner + "\n" + rand.Text()), // like no other claim's
-			Recipe: q.path, With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
+			Recipe: q.path, With: with, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
 		}
 	}
 	holds, err := q.client.AcquireNames(ctx, specs...)
 	var refused *coord.TxnError
 	isRefused := errors.As(err, &refused)
 	if isRefused {
-		at = refused.Index / 3
+		at = slices.IndexFunc(es, func(e entry) bool { return e.name == path.Base(refused.Path) })
 	}
 	switch {
 	case isLostRace(err):
 		return nil, at, errMissed
 	case ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired):
 		return nil, at, errMissed // perhaps a session that is over here has it, until the servers end it
-	case errors.Is(err, coord.ErrNoAuth) && isRefused && refused.Index%3 == 2:
+	case errors.Is(err, coord.ErrNoAuth) && isRefused && path.Dir(refused.Path) == q.at.Entries:
 		return nil, at, errDenied // the entry; not the own node
 	case err != nil:
 		return nil, at, err

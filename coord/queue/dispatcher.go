@@ -39,13 +39,14 @@ type dispatcher struct {
 	contended int              // there are other consumers; counts down with each request
 	room      int              // bytes that a request to claim items may have
 	size      int              // of those, what an item of the last batch took
-	out       map[string]error // handed out, and not reported yet, or denied
+	out       map[string]error // handed out, and not reported yet, or passed over
 	items     map[string]*Item // received, by name; nil: closed
 	returned  chan struct{}    // closed when an item comes back
 	ahead     map[string]entry // read ahead
 	claimed   []*Item          // ahead of their receivers
 	inLine    []*receiver      // wait for a place, and may have one of these
-	limit     int32            // of deliveries before an item is dead; 0 = none
+	limit     int              // of deliveries before an item is dead; 0 = none
+	backoff   time.Duration    // after the first delivery in vain
 }
 
 const (
@@ -87,6 +88,7 @@ func (d *dispatcher) init(l layout) {
 	d.layout, d.gate, d.census = l, make(chan struct{}, 1), census{layout: l, id: cryptorand.Text()}
 	d.room = min(l.client.MaxPacket(), batchBytes) - packetBytes
 	d.size = d.room
+	d.backoff = DefaultBackoff
 	d.credit, d.out, d.items, d.returned = mostCredit, map[string]error{}, map[string]*Item{}, make(chan struct{})
 }
 
@@ -182,12 +184,16 @@ func (d *dispatcher) has(name string) bool {
 func (d *dispatcher) empty() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, err := range d.out {
-		if err == errDenied {
+	err := ErrEmpty
+	for _, why := range d.out {
+		switch why {
+		case errDenied:
 			return errAllDenied
+		case errLater:
+			err = errAllLater
 		}
 	}
-	return ErrEmpty
+	return err
 }
 
 // readMany reads a candidate, and at the same time up to n-1 that follow: as
@@ -253,7 +259,11 @@ func (d *dispatcher) readAhead(ctx context.Context, n int) (join func()) {
 
 // report records the fate of candidates, by one request.
 func (d *dispatcher) report(err error, candidates ...entry) {
-	if len(candidates) == 0 {
+	switch {
+	case len(candidates) == 0 || err == errLater:
+		return
+	case err == errDenied:
+		d.passOver(errDenied, deniedFor, candidates...)
 		return
 	}
 	d.mu.Lock()
@@ -267,12 +277,6 @@ func (d *dispatcher) report(err error, candidates ...entry) {
 		}
 		d.misses++
 		d.contended = contendedFor
-	case errDenied:
-		for _, c := range candidates {
-			d.out[c.name] = errDenied
-		}
-		time.AfterFunc(deniedFor, func() { d.report(errNotTried, candidates...) })
-		return
 	default:
 		d.recall()
 	}

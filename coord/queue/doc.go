@@ -30,8 +30,13 @@
 //   - A consumer alone receives by priority, then by age. Several consumers
 //     share the first items of the highest priority, eight for each consumer or
 //     a sixteenth of the queue; otherwise they receive in order.
-//   - No later item overtakes one of higher priority. That one itself may have
-//     to wait for items that were listed before it: see Cost.
+//   - No later item overtakes one of higher priority that does not wait to be
+//     delivered again. That one itself may have to wait for items that were
+//     listed before it: see Cost.
+//   - An item that was delivered in vain, given back or left by a consumer that
+//     ended, waits before it is delivered again, and those behind it come first:
+//     for a second, then two, and so on ([WithBackoff]). An item that always
+//     fails holds up no other.
 //   - An item that this client may not read or write is passed over for 10 s. A
 //     try that finds nothing else matches both [ErrEmpty] and coord.ErrNoAuth.
 //   - Every call ends with its context. Its unfinished work is cleared up in
@@ -50,14 +55,16 @@
 //     their sessions ends, within the session time-out.
 //   - That [Item.Deliveries] counts every delivery. It misses those to Kazoo,
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
-//     become dead letters either. It may count a Receive that was given up
+//     become dead letters either, and do not wait to be delivered again. It may count a Receive that was given up
 //     half-way, or whose claim ended before it could return the item, and with
 //     [WithPrefetch] counts items claimed ahead that no Receive returned: see
 //     [WithDeadLetters].
 //   - With [WithPrefetch], that an item which this object has claimed ahead is
 //     received by another consumer before this object is closed.
-//   - That a delay lasts longer than the process that asked for it, or its
-//     session.
+//   - That the delay of a Nack lasts longer than the process that asked for it,
+//     or its session. The back-off does.
+//   - That Kazoo's consumers leave an item alone that is to be delivered again
+//     later.
 //
 // # When the session or connection fails
 //
@@ -69,7 +76,7 @@
 //
 // # Znodes
 //
-//	/q/entries/entry-100-0000000042   persistent: the item; its version counts deliveries
+//	/q/entries/entry-100-0000000042   persistent: the item; half its version, rounded up, counts deliveries
 //	/q/taken/entry-100-0000000042     ephemeral: its receiver's claim
 //	/q/producers/<guid>               ephemeral: its version shows whether a Put, Take or Ack took effect
 //	/q/consumers/<guid>               ephemeral: counts concurrent consumers
@@ -84,7 +91,9 @@
 //
 // Put: 1 request for any number of items. Receive and Ack: 3 requests (read,
 // claim, ack), in 2 round trips when one receive follows another, since the
-// next item is read along with the claim. A queue object makes a node in
+// next item is read along with the claim. Nack: 2. An item that waits to be
+// delivered again costs each consumer a read, and once a minute a request that
+// tells the ensemble's time. A queue object makes a node in
 // producers, 1 request, for its first Put, Take or Ack, and others for as many
 // as it has under way, up to 32. The items of a batch, and those
 // claimed ahead, share the claim, and those of an AckBatch the ack: with

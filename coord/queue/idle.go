@@ -20,6 +20,7 @@ type receiver struct {
 	claims int         // at most so many of the items claimed ahead; 0: none
 	most   int         // items to claim at once, including those claimed ahead
 	looked bool        // again, before it says that there is none
+	passed int         // items that wait to be delivered again
 	stands bool        // at a place, from which it watches
 	call   func()      // ends the wait for a place
 	place  *coord.Hold // in the line; nil for a consumer alone

@@ -23,7 +23,7 @@ type Peeked struct {
 }
 
 func (e entry) peeked() Peeked {
-	return Peeked{e.name, e.data, priority(e.name), int(e.stat.Version), e.stat.Created}
+	return Peeked{e.name, e.data, priority(e.name), deliveries(e.stat.Version), e.stat.Created}
 }
 
 // Items lists the names of all items in the queue's order, and of the items

@@ -132,6 +132,7 @@ type Item struct {
 	queue   *Queue
 	name    string
 	version int32 // of the entry since this delivery
+	counted bool  // by the version
 	hold    *coord.Hold
 	parked  *time.Timer // of a Nack with a delay; guarded by the dispatcher
 }
@@ -176,29 +177,30 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 	return q.explain("ack", err)
 }
 
-// Nack gives the item back, to its old place in the queue. With a delay, the
-// claim lasts for so long, and the item goes back immediately if this process
-// or its session ends, or the queue is closed here; it cannot be acknowledged
-// any more. [ErrStale] as with Ack. One request, and another one after a delay.
+// Nack gives the item back, to its old place in the queue, from which it is
+// delivered again when its back-off is over: see [WithBackoff]. With a delay,
+// the claim lasts for so long, and the item goes back immediately if this
+// process or its session ends, or the queue is closed here; it cannot be
+// acknowledged any more, and its back-off counts from its delivery. [ErrStale]
+// as with Ack. Two requests.
 //
 // With [WithDeadLetters], the Nack of the last delivery moves the item to the
 // dead letters, without the delay, for two requests more.
 func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
-	if limit := i.queue.dispatcher.limit; limit > 0 && i.version >= limit && !i.queue.dispatcher.isParked(i) {
+	if limit := i.queue.dispatcher.limit; limit > 0 && deliveries(i.version) >= limit && !i.queue.dispatcher.isParked(i) {
 		err := i.bury(ctx, fmt.Sprintf("given back after %d deliveries", i.Deliveries))
 		if !errors.Is(err, coord.ErrTooLarge) && !errors.Is(err, coord.ErrSequenceExhausted) {
 			return i.end("nack", err)
 		}
 	}
-	own := coord.CheckOp(i.queue.entry(i.name), i.version)
-	if delay <= 0 {
-		return i.finish(ctx, "nack", own)
-	}
 	if i.queue.dispatcher.isParked(i) {
 		return i.queue.explain("nack", ErrStale)
 	}
+	if delay <= 0 {
+		return i.finish(ctx, "nack", i.giveBack(ctx))
+	}
 	err := i.queue.client.Retry(ctx, func(ctx context.Context) error {
-		_, err := i.hold.Txn(ctx, own)
+		_, err := i.hold.Txn(ctx) // makes the claim's checks
 		return err
 	})
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -67,7 +68,7 @@ func WithDeadLetters(deliveries int) Option {
 		if deliveries < 1 || deliveries > MaxDeliveries {
 			return fmt.Errorf("%w: dead letters after %d deliveries; 1 to %d", coord.ErrInvalid, deliveries, MaxDeliveries)
 		}
-		q.dispatcher.limit = int32(deliveries)
+		q.dispatcher.limit = deliveries
 		return nil
 	}
 }
@@ -120,7 +121,8 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 // Peek returns the item that would be received next, without receiving it, or
 // [ErrEmpty], which also matches [coord.ErrNoAuth] if there are items that this
 // client may not read. Three requests, in two round trips; one more for each
-// item that was removed since the listing, or may not be read.
+// item that was removed since the listing, may not be read, or waits to be
+// delivered again.
 func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 	for {
 		names, err := q.free(ctx)
@@ -130,23 +132,46 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 		if err != nil {
 			return nil, q.explain("peek", err)
 		}
-		denied := 0
-		for _, name := range names {
-			e, err := q.get(ctx, name)
-			switch {
-			case err == nil:
-				item := e.peeked()
-				return &item, nil
-			case errors.Is(err, coord.ErrNoAuth):
-				denied++
-			case !errors.Is(err, coord.ErrNoNode):
-				return nil, q.explain("peek", err)
-			}
+		next, denied, err := q.nextOf(ctx, names)
+		if err == nil && denied == len(names) {
+			err = errAllDenied
 		}
-		if denied == len(names) {
-			return nil, q.explain("peek", errAllDenied)
+		if next != nil || err != nil {
+			return next, q.explain("peek", err)
 		}
 	}
+}
+
+// nextOf reads items until there is one that does not wait to be delivered
+// again, and otherwise returns the one that waits least. It counts those that
+// this client may not read.
+func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denied int, err error) {
+	var soonest time.Time
+	for _, name := range names {
+		e, err := q.get(ctx, name)
+		switch {
+		case errors.Is(err, coord.ErrNoAuth):
+			denied++
+			continue
+		case errors.Is(err, coord.ErrNoNode):
+			continue
+		}
+		var left time.Duration
+		if err == nil {
+			left, err = q.dispatcher.wait(ctx, e)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if again := q.dispatcher.again(e); next == nil || left == 0 || again.Before(soonest) {
+			item := e.peeked()
+			next, soonest = &item, again
+		}
+		if left == 0 {
+			break
+		}
+	}
+	return next, denied, nil
 }
 
 // Close gives back what the queue object holds in ZooKeeper: items received and

@@ -104,6 +104,7 @@ func TestANackedItemComesBackInItsPlaceAndIsCounted(t *testing.T) {
 		require.NoError(b, item.Nack(b.Context(), 0))
 		require.ErrorIs(b, item.Ack(b.Context()), queue.ErrStale)
 		<-item.Done()
+		time.Sleep(queue.DefaultBackoff)
 		again := b.queue(b.Open())
 		item = receive(b, again)
 		require.Equal(b, "a", string(item.Data))

@@ -99,12 +99,19 @@ func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(cont
 		return result, err
 	}
 	e, err := r.readMany(ctx, c, r.most)
-	if err == nil && r.isDead(e) {
+	switch {
+	case err != nil:
+	case r.isDead(e):
 		err = q.deadLetter(ctx, e)
+	default:
+		err = r.ready(ctx, e)
 	}
 	if err != nil {
 		r.report(err, c)
 		r.report(errNotTried, e.with...)
+		if err == errLater {
+			r.lookFurther(ctx, e)
+		}
 		return result, err
 	}
 	return obtain(ctx, e)
@@ -113,7 +120,7 @@ func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(cont
 // isPassing reports whether the same call can have another outcome: with
 // another candidate, or since the unfinished work is over with its session.
 func isPassing(err error) bool {
-	if err == errMissed || err == errDenied {
+	if err == errMissed || err == errDenied || err == errLater {
 		return true
 	}
 	return !errors.Is(err, coord.ErrClosed) && !errors.Is(err, coord.ErrUnconfirmed) &&

@@ -45,7 +45,7 @@ func TestNothingIsRemovedThatAnotherHasByNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				c, admin := b.Open(), b.Open()
-				q, other := b.queue(c), b.queue(b.Open())
+				q, other := b.queue(c), b.queue(b.Open(), queue.WithBackoff(0))
 				put(b, q, "a", "b")
 				stale := []*queue.Item{receive(b, q), receive(b, q)}
 				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
@@ -220,6 +220,7 @@ func TestTryFormsFailOnAnEmptyQueue(t *testing.T) {
 		require.Equal(b, "b", string(data))
 		require.ErrorIs(b, coordtest.Err(other.TryReceive(b.Context())), queue.ErrEmpty)
 		require.NoError(b, held.Nack(b.Context(), 0))
+		time.Sleep(queue.DefaultBackoff)
 		require.NoError(b, coordtest.Err(other.TryTake(b.Context())))
 	})
 }

@@ -129,6 +129,9 @@ func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Name
 	if len(first) > 0 {
 		s.Text += ", " + look.HeldBy(first, len(taken))
 	}
+	if waiting := len(items) - len(taken); waiting > 0 {
+		s.Text += fmt.Sprintf("; %d to be delivered again later", waiting)
+	}
 	s.Key = fmt.Sprint(len(items), len(taken), look.KeyOf(first))
 	s.StandIn(look.LineOf(idle), 0, own)
 	return s, err

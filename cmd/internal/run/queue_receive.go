@@ -21,7 +21,7 @@ import (
 const ackWithin = 10 * time.Second
 
 type queueReceive struct {
-	Delay     time.Duration  `placeholder:"D" help:"How long an item of a failed command stays with this process before others can have it."`
+	Backoff   time.Duration  `default:"1s" help:"The time from the first failure with an item to its next delivery; it doubles after each. Items behind it come first."`
 	Dead      *int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead, instead of delivering it again."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
@@ -33,15 +33,15 @@ type queueReceive struct {
 
 // Help returns what does not fit into the list of options.
 func (*queueReceive) Help() string {
-	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before another can have the item.
+	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue, and is delivered again later (--backoff). It is stopped before another can have the item.
 
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, was about to be, or was asked for before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 func (v *queueReceive) check() error {
 	switch {
-	case v.Delay < 0:
-		return term.UsageError("--delay %v: it must not be negative", v.Delay)
+	case v.Backoff < 0 || v.Backoff > queue.MaxBackoff:
+		return term.UsageError("--backoff %v: it must be between 0 and %v", v.Backoff, queue.MaxBackoff)
 	case v.Dead != nil && (*v.Dead < 1 || *v.Dead > queue.MaxDeliveries):
 		return term.UsageError("--dead %d: it must be between 1 and %d", *v.Dead, queue.MaxDeliveries)
 	}
@@ -70,7 +70,7 @@ type delivery struct {
 }
 
 func (d *delivery) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
-	var opts []queue.Option
+	opts := []queue.Option{queue.WithBackoff(d.verb.Backoff)}
 	if d.verb.Dead != nil {
 		opts = append(opts, queue.WithDeadLetters(*d.verb.Dead))
 	}
@@ -127,14 +127,11 @@ func (d *delivery) giveBack() error {
 
 // complete gives the item back also when the command was asked to end and
 // succeeded all the same: it may only have tidied up.
-func (d *delivery) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+func (d *delivery) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
 	switch {
 	case asked && status == term.ExitOK:
 		return term.ExitLost, cmp.Or(d.giveBack(), errors.New("another client asked for the item before the command ended"))
-	case asked:
-		return status, d.giveBack()
-	case status != term.ExitOK:
-		d.keep(patience)
+	case asked || status != term.ExitOK:
 		return status, d.giveBack()
 	}
 	ctx, cancel := conn.Within(context.Background(), ackWithin)
@@ -143,21 +140,6 @@ func (d *delivery) complete(status int, asked bool, patience func() (context.Con
 		return term.ExitLost, fmt.Errorf("the command succeeded, but the item may be delivered again: %w", err)
 	}
 	return term.ExitOK, nil
-}
-
-// keep keeps the item from others for the time that was asked for, or until a
-// signal comes. The claim has to last so long, and with it this process.
-func (d *delivery) keep(patience func() (context.Context, func())) {
-	if d.verb.Delay == 0 {
-		return
-	}
-	ctx, calm := patience()
-	defer calm()
-	select {
-	case <-time.After(d.verb.Delay):
-	case <-d.item.Done():
-	case <-ctx.Done():
-	}
 }
 
 func (d *delivery) story(held float64, _ error) map[string]any {

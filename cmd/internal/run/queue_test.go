@@ -156,7 +156,7 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 
 func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
 	w := cmdtest.World(t)
-	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
+	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q"), queue.WithBackoff(0)))
 	require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("poison"), []byte("good")}))
 	deliver := func() {
 		t.Helper()
@@ -199,16 +199,20 @@ func TestASignalEndsTheWaitForAnItem(t *testing.T) {
 	})
 }
 
-func TestASignalEndsTheDelayOfAFailedItem(t *testing.T) {
+// Each loop of a shell is another process, with another session.
+func TestF93ALoopOfReceiveDoesWhatStandsBehindAnItemThatAlwaysFails(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.PutItems(t, w, "item")
-		p := cmdtest.Receive(t, w, "echo failed; exit 3", "--delay", "10m")
-		require.Equal(t, "failed", p.Line())
-		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
-			return cmdtest.Receive(t, w, "cat", "--timeout", timeout)
-		})
-		p.EndsBy(syscall.SIGTERM, 3)
-		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())
+		cmdtest.PutItems(t, w, "poison", "1", "2", "3")
+		const work = "read -r item; echo $item; [ $item != poison ]"
+		for _, want := range []string{"poison", "1", "2", "3"} {
+			p := cmdtest.Receive(t, w, work, "--backoff", "1h")
+			require.Equal(t, want, p.Line())
+			p.Exit()
+		}
+		cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "1s").Ends(term.ExitTimeout, "1 to be delivered again later")
+		p := cmdtest.Receive(t, w, work+"; echo again $COORD_DELIVERIES", "--backoff", "0")
+		require.Equal(t, "poison\nagain 2", p.Output())
+		cmdtest.Receive(t, w, "true", "--backoff=-1s").Ends(term.ExitUsage, "--backoff -1s")
 	})
 }
 
