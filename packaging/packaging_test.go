@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/promtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -280,14 +281,7 @@ var metricName = regexp.MustCompile(`zkcoord_[a-z_]+`)
 // Prometheus' own checker tries each alert, and each metric is one that is
 // exported.
 func TestTheAlertsAreValidAndFire(t *testing.T) {
-	needsDebian(t)
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		promtool = filepath.Join(cache, "zkcoord", "promtool")
-		require.FileExists(t, promtool, "make deps fetches it")
-	}
+	promtool := promtest.Tool(t, "promtool")
 	script(t, "../contrib/prom", promtool+" check rules alerts.yml; "+promtool+" test rules alerts_test.yml")
 
 	rules := read(t, "../contrib/prom/alerts.yml")

@@ -36,15 +36,17 @@ if [ "${1:-}" = bench ]; then
 	need redis-server -- command -v redis-server
 fi
 
-# Prometheus' checker of rules alone, into the user's cache: its package would start a server.
-promtool=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/zkcoord/promtool
-command -v promtool >/dev/null || [ -x "$promtool" ] || fetch=yes
+# Prometheus and its checker of rules, into the user's cache: its package would start a server.
+cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/zkcoord
+for tool in prometheus promtool; do
+	command -v $tool >/dev/null || [ -x "$cache/$tool" ] || fetch=yes
+done
 [ ${#packages[@]} -gt 0 ] || [ -n "${fetch:-}" ] || exit 0
 
 fail() {
 	cat >&2 <<EOF
 install-debian.sh: $1
-The tests on real servers need these Debian packages: ${packages[*]} ${fetch:+prometheus (promtool)}
+The tests on real servers need these Debian packages: ${packages[*]} ${fetch:+prometheus}
 Without them, this runs all that the embedded server can serve:
 	ZKTEST_SERVERS=embedded go test work
 EOF
@@ -58,7 +60,7 @@ if [ "$(id -u)" -ne 0 ] && [ ${#packages[@]} -gt 0 ]; then
 	as_root=(sudo -n)
 fi
 
-echo "install-debian.sh: installing ${packages[*]} ${fetch:+promtool}" >&2
+echo "install-debian.sh: installing ${packages[*]} ${fetch:+prometheus}" >&2
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 "$@"; }
 
 update() { apt update || echo "install-debian.sh: apt-get update failed; trying with the package lists there are" >&2; }
@@ -72,6 +74,6 @@ if [ -n "${fetch:-}" ]; then
 	download() { apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)" download prometheus; }
 	(cd "$work" && { download 2>/dev/null || { update && download; }; } && dpkg-deb -x prometheus_*.deb x) >&2 ||
 		fail "apt-get download failed"
-	mkdir -p "$(dirname "$promtool")"
-	mv "$work/x/usr/bin/promtool" "$promtool"
+	mkdir -p "$cache"
+	mv "$work"/x/usr/bin/{prometheus,promtool} "$cache"
 fi

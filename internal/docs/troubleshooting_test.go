@@ -46,13 +46,14 @@ func tableRows(t *testing.T, doc, header string) (rows [][]string) {
 // said is what the source says: its constants' and errors' texts.
 type said struct {
 	literals []string
+	exported map[string]bool   // of the packages that users import
 	values   map[string]string // of variables and constants, "coord.ErrBusy"
 }
 
 // sayings reads the literals of all code that is no test.
 func sayings(t *testing.T) said {
 	t.Helper()
-	all := said{values: map[string]string{}}
+	all := said{values: map[string]string{}, exported: map[string]bool{}}
 	for _, path := range files(t, "*.go") {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -68,7 +69,10 @@ func sayings(t *testing.T) said {
 				}
 			case *ast.ValueSpec:
 				for i, value := range n.Values {
-					all.values[file.Name.Name+"."+n.Names[i].Name] = told(value)
+					name := file.Name.Name + "." + n.Names[i].Name
+					if isPublic := isPublic(t, path); isPublic || !all.exported[name] {
+						all.values[name], all.exported[name] = told(value), isPublic && n.Names[i].IsExported()
+					}
 				}
 			}
 			return true
@@ -151,9 +155,9 @@ func TestTheTroubleshootingHasEveryErrorOfTheLibraryWithItsText(t *testing.T) {
 			documented[pkg+"."+strings.TrimPrefix(name[1], pkg+".")] = texts[i][1]
 		}
 	}
-	exported := regexp.MustCompile(`^(coord|lock|rwlock|semaphore|election|barrier|doublebarrier|queue|recipe)\.Err\w+$`)
+	isError := regexp.MustCompile(`\.Err\w+$`)
 	for _, name := range slices.Sorted(maps.Keys(all.values)) {
-		if exported.MatchString(name) {
+		if all.exported[name] && isError.MatchString(name) {
 			require.Equal(t, all.text(name), documented[name], name)
 			delete(documented, name)
 		}
@@ -176,6 +180,15 @@ func TestTheTroubleshootingHasEveryExitStatus(t *testing.T) {
 	require.GreaterOrEqual(t, statuses, 9)
 }
 
+// isPublic reports whether a file is of a package that users import.
+func isPublic(t *testing.T, file string) bool {
+	t.Helper()
+	folder, err := filepath.Rel(root, filepath.Dir(file))
+	require.NoError(t, err)
+	public := strings.HasPrefix(folder, "coord") || strings.HasPrefix(folder, "zkembed") || strings.HasPrefix(folder, "contrib")
+	return public && !strings.Contains(folder, "internal")
+}
+
 // declaredNames are the exported names of the library and of contrib, as
 // documents write them: coord.Open, lock.NewMulti, Hold.Txn.
 func declaredNames(t *testing.T) (names, owners map[string]bool) {
@@ -187,10 +200,7 @@ func declaredNames(t *testing.T) (names, owners map[string]bool) {
 		}
 	}
 	for _, path := range files(t, "*.go") {
-		folder, err := filepath.Rel(root, filepath.Dir(path))
-		require.NoError(t, err)
-		public := strings.HasPrefix(folder, "coord") || strings.HasPrefix(folder, "zkembed") || strings.HasPrefix(folder, "contrib")
-		if !public || strings.Contains(folder, "internal") || strings.HasSuffix(path, "_test.go") {
+		if !isPublic(t, path) || strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
