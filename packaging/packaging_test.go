@@ -41,6 +41,9 @@ func needsDebian(t *testing.T) {
 	zktest.Require(t, zktest.Real)
 }
 
+// linked are the files that a document links, but not those elsewhere.
+var linked = regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
+
 // A package is the same when it is built again, and is installed, used and
 // removed, in a root of its own.
 func TestTheDebianPackage(t *testing.T) {
@@ -67,6 +70,20 @@ func TestTheDebianPackage(t *testing.T) {
 	}
 	require.Equal(t, read(t, "zkcoord-attend.conf"), read(t, root+"/usr/lib/sysusers.d/zkcoord.conf"))
 	require.Contains(t, script(t, root, "gunzip <usr/share/man/man1/zkcoord.1.gz"), ".SH COMMANDS")
+	for _, says := range []string{"Homepage: ", "Maintainer: "} {
+		require.Contains(t, script(t, root, "dpkg-deb --field "+built[0]), says)
+	}
+	documents := root + "/usr/share/doc/zkcoord/"
+	require.Contains(t, read(t, documents+"copyright"), "License: Apache-2.0")
+	require.Contains(t, script(t, root, "gunzip <"+documents+"changelog.gz"), "# Changelog")
+	shipped, err := filepath.Glob(documents + "*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, shipped)
+	for _, document := range shipped {
+		for _, link := range linked.FindAllStringSubmatch(read(t, document), -1) {
+			require.FileExists(t, documents+link[1], document)
+		}
+	}
 	script(t, root, dpkg+"--purge zkcoord")
 	require.NoDirExists(t, root+"/usr/share/doc/zkcoord")
 	require.NoFileExists(t, zkcoord)

@@ -36,7 +36,11 @@ tree() { # tree OS ARCH DIR: the binary, and what goes with it, as written by a 
 	call completion bash >"$share/bash-completion/completions/zkcoord"
 	call completion zsh >"$share/zsh/site-functions/_zkcoord"
 	call completion fish >"$share/fish/vendor_completions.d/zkcoord.fish"
-	cp LICENSE docs/command.md docs/running.md "$share/doc/zkcoord/"
+	cp LICENSE "$share/doc/zkcoord/"
+	(cd docs && find . -name '*.md' -o -name '*.svg' -o -name '*.png') | tar -C docs -T - -cf - | tar -C "$share/doc/zkcoord" -xf -
+	# What lies beside the documents in the repository is linked there.
+	find "$share/doc/zkcoord" -name '*.md' -exec sed -i.orig 's#](\.\./#](https://github.com/zkcoord/zkcoord/blob/main/#g' {} +
+	find "$share/doc/zkcoord" -name '*.orig' -delete
 	cp packaging/zkcoord-elect@.service packaging/zkcoord-attend.{service,socket,conf} "$share/doc/zkcoord/examples/"
 }
 
@@ -51,6 +55,9 @@ deb() { # deb ARCH DIR
 	mkdir -p "$to/usr/lib/systemd/system" "$to/usr/lib/sysusers.d"
 	mv "$to/usr/share/doc/zkcoord/examples/"zkcoord-attend.{service,socket} "$to/usr/lib/systemd/system/"
 	mv "$to/usr/share/doc/zkcoord/examples/zkcoord-attend.conf" "$to/usr/lib/sysusers.d/zkcoord.conf"
+	rm "$to/usr/share/doc/zkcoord/LICENSE"
+	cp packaging/copyright "$to/usr/share/doc/zkcoord/"
+	gzip -9n <CHANGELOG.md >"$to/usr/share/doc/zkcoord/changelog.gz"
 	local kib=$(find "$to/usr" -type f -printf '%s\n' | awk '{ n += $1 } END { print int((n + 1023) / 1024) }')
 	sed "s/^Package: .*/&\nVersion: $number\nArchitecture: $1\nInstalled-Size: $kib/" packaging/control >"$to/DEBIAN/control"
 	(cd "$to" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)

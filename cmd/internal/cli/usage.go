@@ -91,11 +91,23 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
+// summariesFirst puts the summary of each verb before its details, behind which
+// the writer of the page would have it.
+func summariesFirst(node *kong.Node) {
+	for _, verb := range node.Children {
+		if verb.Detail != "" {
+			verb.Detail, verb.Help = verb.Help+"\n\n"+verb.Detail, ""
+		}
+		summariesFirst(verb)
+	}
+}
+
 type manualVerb struct{}
 
 // Run writes the manual page. Each verb has the command line that its help
 // shows, on a line of its own.
 func (manualVerb) Run(s *term.Streams, app *kong.Kong) error {
+	summariesFirst(app.Model.Node)
 	manual := mangokong.NewManPage(1, app.Model)
 	for _, part := range []struct{ name, text string }{
 		{"Exit status", statuses}, {"Environment", variables(app.Model)}, {"Examples", allExamples(app.Model)}, {"See also", seeAlso},
@@ -121,12 +133,15 @@ var statuses = strings.Join([]string{
 	fmt.Sprintf("%d: there was no session with the servers in time (--connect-timeout).", term.ExitUnavailable),
 	fmt.Sprintf("%d: with --try, the lock is held by another.", term.ExitBusy),
 	fmt.Sprintf("%d: the lock was lost before CMD ended, and CMD was stopped.", term.ExitLost),
+	"78: of shards, another member has this member's ID, or a list of keys that differs.",
+	"79: of doublebarrier, CMD succeeded here, and other members failed or died.",
+	"80: of once, the attempts of the job are used up; once --forget has it done again.",
 	fmt.Sprintf("%d: the turn did not come within --timeout.", term.ExitTimeout),
 	fmt.Sprintf("%d: CMD was not run for another reason, which the message says.", term.ExitOwnFault),
 	"126, 127: CMD cannot be run; CMD is not found.",
 	"128+n: signal n came during the wait.",
-	fmt.Sprintf("Of the others: %d, %d, %d and %d as above; %d if the servers refused a request, or the answer is no.",
-		term.ExitOK, term.ExitUsage, term.ExitUnavailable, term.ExitTimeout, term.ExitFailed),
+	fmt.Sprintf("Of the others: %d, %d, %d and %d as above; %d if the servers refused a request, or the answer is no; %d if there is no node at the path.",
+		term.ExitOK, term.ExitUsage, term.ExitUnavailable, term.ExitTimeout, term.ExitFailed, term.ExitAbsent),
 }, "\n\n")
 
 // variables describes the environment variables that stand for flags, and the

@@ -37,7 +37,8 @@ func (v Surveyed) Validate() error {
 
 // Survey is what there is at a path and below.
 type Survey struct {
-	Path string
+	Path   string
+	Absent bool // there is no node at the path
 	Extent
 
 	mu      sync.Mutex
@@ -105,6 +106,9 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 	names, err := client.Children(ctx, path)
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.Absent = s.Absent || path == s.Path
 		return nil, nil
 	case errors.Is(err, coord.ErrNoAuth):
 		s.mu.Lock()

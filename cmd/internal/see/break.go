@@ -173,10 +173,16 @@ func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced
 
 // targets are the contenders to act on: the holders, or what was named.
 func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node string) ([]look.Contender, error) {
-	found, err := named(ctx, client, path, node)
+	r, err := look.Examine(ctx, client, path)
+	if err != nil {
+		return nil, err
+	}
+	found, err := named(ctx, client, r, node)
 	switch {
 	case err != nil:
 		return nil, err
+	case !r.Exists:
+		return nil, term.Absent(string(path))
 	case node == "":
 		found = slices.DeleteFunc(found, func(c look.Contender) bool { return !c.Holds })
 	case len(found) == 0:
@@ -187,10 +193,9 @@ func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node
 
 // named are the contenders that node names, or all if it is "". At a queue they
 // are the consumers that have an item.
-func named(ctx context.Context, client *coord.Client, path conn.NodePath, node string) ([]look.Contender, error) {
-	r, err := look.Examine(ctx, client, path)
-	if err == nil && r.Queue != nil {
+func named(ctx context.Context, client *coord.Client, r look.Report, node string) ([]look.Contender, error) {
+	if r.Queue != nil {
 		return r.Queue.Claimants(ctx, r, node)
 	}
-	return slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) }), err
+	return slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) }), nil
 }

@@ -72,6 +72,9 @@ func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connecti
 		return err
 	}
 	d.Extent = found.Extent
+	if found.Absent {
+		d.wrong(v.Path, "there is no such node, so nothing was looked at", "see to the path, and to the chroot in --zk")
+	}
 	d.nodes(found)
 	// Afterwards, since clients may have connected meanwhile.
 	d.sessions(c, found, reached)

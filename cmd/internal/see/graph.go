@@ -26,6 +26,9 @@ func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
+		if found.Absent {
+			return term.Absent(v.Path)
+		}
 		g := graphOf(found)
 		certain = len(g.Circles)
 		switch {

@@ -240,6 +240,7 @@ func TestLsTellsWhatItLeavesOut(t *testing.T) {
 	for _, args := range [][]string{{"ls", "--most", "0"}, {"ls", "nowhere"}} {
 		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, args...).Exit())
 	}
+	require.Zero(t, cmdtest.On(t, w, "lock", w.Path("none"), "--", "true").Exit())
 	require.Contains(t, cmdtest.On(t, w, "ls", w.Path("none")).Gives(0), "0 recipes")
 }
 

@@ -30,6 +30,9 @@ func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
+		if found.Absent && !v.Watch {
+			return term.Absent(v.Path)
+		}
 		found.Date(seen)
 		if s.JSON {
 			return term.WriteJSON(s.Out, listingOf(found))
@@ -237,7 +240,11 @@ func (h *probed) stand(session string, there, held *float64) {
 
 // askOutside looks for a holder among all at the path.
 func askOutside(ctx context.Context, client *coord.Client, h *probed) error {
-	found, err := named(ctx, client, conn.NodePath(h.Path), h.Node)
+	r, err := look.Examine(ctx, client, conn.NodePath(h.Path))
+	if err != nil {
+		return err
+	}
+	found, err := named(ctx, client, r, h.Node)
 	if err != nil {
 		return err
 	}

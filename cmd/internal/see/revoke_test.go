@@ -75,6 +75,7 @@ func TestNamesOfOthersAreShownPlainlyWhenTheyAreBroken(t *testing.T) {
 
 func TestNoHolderToAskIsNoError(t *testing.T) {
 	w := cmdtest.World(t)
+	require.Zero(t, cmdtest.On(t, w, "lock", w.Path("l"), "--", "true").Exit())
 	require.Contains(t, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Gives(0), "nobody holds")
 	require.Contains(t, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Gives(0), "nobody holds")
 	p := cmdtest.On(t, w, "--json", "revoke", w.Path("l"))
@@ -193,6 +194,18 @@ func TestAnItemInHandIsNamedInSeveralWays(t *testing.T) {
 	nobody := cmdtest.On(t, w, "revoke", w.Path("q"))
 	require.Zero(t, nobody.Exit())
 	require.Contains(t, nobody.Output(), "nobody holds")
+}
+
+// A misspelt path must not look like good health.
+func TestAPathThatDoesNotExistIsNotTakenForAnEmptyOne(t *testing.T) {
+	w := cmdtest.World(t)
+	for _, verb := range [][]string{{"ls"}, {"graph"}, {"revoke"}, {"break", "--yes"}, {"revoke", "--wait"}} {
+		cmdtest.On(t, w, append(verb, w.Path("typo"))...).Ends(term.ExitAbsent, "there is no node "+w.Path("typo"))
+	}
+	doctor := cmdtest.On(t, w, "doctor", w.Path("typo"))
+	require.Equal(t, term.ExitFailed, doctor.Exit())
+	require.Contains(t, doctor.Output(), "there is no such node")
+	require.Zero(t, cmdtest.On(t, w, "ls", "/").Exit())
 }
 
 func TestAConsumerIsAskedForAllThatItHas(t *testing.T) {

@@ -15,6 +15,7 @@ const (
 	ExitOK          = 0
 	ExitFailed      = 1   // a demo went wrong, or a request was refused
 	ExitUsage       = 64  // the command line is invalid
+	ExitAbsent      = 66  // there is no node at the path
 	ExitUnavailable = 69  // no session with the servers
 	ExitBusy        = 75  // lock --try: held by another
 	ExitLost        = 76  // the lock was lost before the command ended
@@ -55,6 +56,13 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 func ExitWith(code int, format string, args ...any) error {
 	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Absent is the error of a verb that was to look at, or act on, what stands at
+// a path where there is no node: a misspelt path must not look like good
+// health.
+func Absent(path string) error {
+	return ExitWith(ExitAbsent, "there is no node %s", Plain(path))
 }
 
 func UsageError(format string, args ...any) error { return ExitWith(ExitUsage, format, args...) }
