@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/internal/witness"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -32,12 +33,13 @@ type Client struct {
 type shared struct {
 	opts options
 	chroot
-	keeper *session.Keeper
-	nodes  znode.Host
-	claims registry
-	clock  clock
-	closed chan struct{}
-	once   sync.Once
+	keeper    *session.Keeper
+	nodes     znode.Host
+	claims    registry
+	witnesses *witness.Pool // of each [ExactlyOnce]
+	clock     clock
+	closed    chan struct{}
+	once      sync.Once
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
@@ -56,6 +58,10 @@ func Open(ctx context.Context, list string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, opError("open", "", err)
 	}
+	c.witnesses = witness.New(witness.Config{
+		Host: &c.nodes, Keeper: c.keeper, Data: c.opts.identity, ACL: c.opts.acl,
+		Name: func() string { return dialect.GUID(c.opts.dialect) },
+	})
 	_, err = c.keeper.Session(ctx)
 	if err == nil && len(c.opts.Auth) > 0 {
 		_, _, err = c.Fresh().Exists(ctx, "/") // answered after the credentials

@@ -6,34 +6,32 @@ import (
 	"errors"
 
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
-	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
-	"github.com/zkcoord/zkcoord/coord/internal/witness"
 )
 
 // ExactlyOnce carries out transactions that must not be carried out twice, also
-// when replies are lost. Each one also sets the data of an own ephemeral node
-// at the version it is known to have; a repeat whose predecessor took effect
-// finds another version. It is safe for concurrent use: there are as many nodes
-// as there were transactions at the same time, at most 32, beyond which they
-// wait for each other. The nodes last until Close, or as long as the session.
+// when replies are lost. Each one also sets the data of an ephemeral node of
+// this client, its witness, at the version it is known to have; a repeat whose
+// predecessor took effect finds another version.
+//
+// The witnesses belong to the client, which has as many in a directory as it
+// made transactions there at the same time, at most 32, beyond which they wait
+// for each other. One that is idle is deleted after the session timeout, or
+// when 128 others are idle that were used since. An ExactlyOnce is
+// configuration, not state, and safe for concurrent use.
 type ExactlyOnce struct {
 	client *Client
 	dir    string
-	set    *witness.Set
 }
 
-// ExactlyOnce returns an empty set of witnesses, whose nodes will be in dir.
+// ExactlyOnce returns an ExactlyOnce whose witnesses are in dir. It does no
+// I/O.
 func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 	if err := wire.CheckPath(dir); err != nil {
 		return nil, opError("check path", "", err)
 	}
-	return &ExactlyOnce{c, dir, witness.New(witness.Config{
-		Host: &c.nodes, Keeper: c.keeper, Dir: c.full(dir),
-		Name: func() string { return dialect.GUID(c.opts.dialect) },
-		Data: c.opts.identity, ACL: c.opts.acl,
-	})}, nil
+	return &ExactlyOnce{c, dir}, nil
 }
 
 // Txn carries out all the operations or none, once: one request, and one more
@@ -56,14 +54,8 @@ func (o *ExactlyOnce) txn(ctx context.Context, s *session.Session, ops []Op) ([]
 	if err != nil {
 		return nil, err
 	}
-	replies, err := o.set.Txn(ctx, s, requests)
+	replies, err := o.client.witnesses.Txn(ctx, o.client.full(o.dir), s, requests)
 	return o.client.results(ops, replies, err)
-}
-
-// Close deletes the witnesses. Transactions under way are not disturbed; later
-// ones fail with [ErrReleased].
-func (o *ExactlyOnce) Close(ctx context.Context) error {
-	return opError("close", o.dir, o.set.Close(ctx))
 }
 
 // Release releases the holds and carries out the operations, all or nothing:

@@ -28,9 +28,7 @@ func (b bubble) once(c *coord.Client) *coord.ExactlyOnce {
 
 // release releases a hold by a transaction.
 func (b bubble) release(ctx context.Context, c *coord.Client, h *coord.Hold, ops ...coord.Op) error {
-	o := b.once(c)
-	defer o.Close(context.Background())
-	return o.Release(ctx, []*coord.Hold{h}, ops...)
+	return b.once(c).Release(ctx, []*coord.Hold{h}, ops...)
 }
 
 // add is an operation that would be seen if it was carried out twice.
@@ -115,17 +113,48 @@ func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 		wg.Wait()
 		require.Equal(b, 200, b.children("/count"))
 		require.LessOrEqual(b, b.children("/once"), 32)
-		require.NoError(b, o.Close(b.Context()))
-		require.Zero(b, b.children("/once"))
-		require.ErrorIs(b, coordtest.Err(o.Txn(b.Context(), add)), coord.ErrReleased)
 	})
 }
 
-func TestAnIdleWitnessIsNotProbedFor(t *testing.T) {
+func TestAWitnessIsUsedAgainAndIdleForTheSessionTimeoutItIsDeleted(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, o := b.adding()
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.Zero(b, b.asked(c, func() { time.Sleep(10 * T) }).Total())
+		for range 3 {
+			require.Equal(b, 1, b.asked(c, func() {
+				time.Sleep(T * 9 / 10)
+				require.NoError(b, coordtest.Err(b.once(c).Txn(b.Context(), add)))
+			}).Total(), "nor is it probed for")
+		}
+		require.Equal(b, 1, b.children("/once"))
+		require.Equal(b, 1, b.asked(c, func() { time.Sleep(10 * T) }).Total())
+		require.Zero(b, b.children("/once"))
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
+	})
+}
+
+// A client may use a directory once and never again.
+func TestF77WhoUsesManyDirectoriesOnceKeepsNothingOfThem(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		use := func(n int) {
+			for i := range n {
+				o, err := c.ExactlyOnce(fmt.Sprint("/many/", i))
+				require.NoError(b, err)
+				require.NoError(b, coordtest.Err(o.Txn(b.Context(), coord.CheckOp("/count", -1))))
+				require.Equal(b, 1, b.children(fmt.Sprint("/many/", i)), "one of its own")
+			}
+			synctest.Wait()
+			require.LessOrEqual(b, b.owned(c.SessionID()), 128)
+			time.Sleep(2 * T)
+			require.Zero(b, b.owned(c.SessionID()))
+			b.Server.Reap()
+		}
+		use(1000)
+		before := inUse()
+		use(1000)
+		require.Less(b, inUse().heap, before.heap+100*1000)
 	})
 }
 
@@ -167,9 +196,8 @@ func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
 			go cancel() // before, while, or after the create is sent
 			o := b.once(c)
 			require.Error(b, coordtest.Err(o.Txn(ctx, add)))
-			require.NoError(b, o.Close(b.Context()))
 		}
-		time.Sleep(time.Second)
+		time.Sleep(T)
 		require.Zero(b, b.children("/once"))
 	})
 }
@@ -336,7 +364,6 @@ func TestAReleaseByTransactionWhoseReplyIsLostSparesTheNextOwnerOfTheName(t *tes
 			var away atomic.Bool
 			client, other := b.Open(append(c.opts, b.leaving(&away))...), b.Open()
 			h, o := b.taking(client, "the same"), b.once(client)
-			defer o.Close(context.Background())
 			lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, c.fault)
 			away.Store(true)
 			released := coordtest.Go(func() error {
@@ -362,7 +389,6 @@ func TestAReleaseByTransactionWhoseContextEndsDeletesTheNode(t *testing.T) {
 		var away atomic.Bool
 		c := b.Open(b.leaving(&away))
 		h, o := b.taking(c, "mine"), b.once(c)
-		defer o.Close(context.Background())
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
 		away.Store(true)
 		require.ErrorIs(t, o.Release(b.Within(time.Second), []*coord.Hold{h}, coord.CreateOp("/done", nil)), coord.ErrUnconfirmed)
@@ -387,7 +413,7 @@ func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t
 		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
 		require.NoError(t, <-released)
 		require.True(t, b.exists("/done"))
-		require.Zero(t, b.owned(c.SessionID()))
+		require.False(t, b.exists("/names/one"))
 	})
 }
 

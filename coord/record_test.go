@@ -78,7 +78,6 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 			require.Equal(b, 1, lost.Fired())
 		}
 		require.Equal(b, "3", b.data("/counter"))
-		require.NoError(b, once.Close(b.Context()))
 	})
 }
 
@@ -214,6 +213,7 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 				require.NoError(b, h.Err(), "the part is gone and not the whole")
 				require.NoError(b, h.Release(b.Context()))
 			}
+			time.Sleep(2 * T) // for the witness
 			require.Zero(b, b.owned(h.Session()))
 		})
 	}

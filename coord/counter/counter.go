@@ -22,8 +22,8 @@ var (
 	ErrNoNumber = errors.New("the data are no number")
 )
 
-// Counter is a number at a path. It is safe for concurrent use. Make one for a
-// path and keep it: see [Counter.Close].
+// Counter is a number at a path. It is configuration, not state, and safe for
+// concurrent use.
 type Counter struct {
 	client *coord.Client
 	path   string
@@ -106,9 +106,6 @@ func (c *Counter) Observe(ctx context.Context) iter.Seq2[int64, error] {
 		}
 	}
 }
-
-// Close deletes the nodes that this object keeps: see [value.Value.Close].
-func (c *Counter) Close(ctx context.Context) error { return c.value.Close(ctx) }
 
 func (c *Counter) failure(op string, err error) error { return c.client.Failure(op, c.path, err) }
 

@@ -171,7 +171,6 @@ func TestAnAddWhoseRepliesAreLostCountsOnce(t *testing.T) {
 		got, err := n.Get(b.Context())
 		require.NoError(b, err)
 		require.EqualValues(b, 2, got)
-		require.NoError(b, n.Close(b.Context()))
 	})
 }
 

@@ -39,7 +39,7 @@
 // eight, if it was made by that or with [Long]:
 //
 //	/counters/orders                  persistent
-//	/counters/orders-guards/_c_<uuid> ephemeral, one for each Add under way
+//	/counters/orders-guards/_c_<uuid> ephemeral, one for each Add under way; idle ones are deleted
 //
 // In the Kazoo dialect, as its Counter, the number in digits. (Kazoo's counters
 // with support_curator=True share those of the Curator dialect.)

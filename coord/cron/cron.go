@@ -1,7 +1,6 @@
 package cron
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -25,8 +24,7 @@ const (
 )
 
 // Cron is a schedule at a path, each slot of which one of many clients runs. It
-// is safe for concurrent use. Make one for a path and keep it: see
-// [Cron.Close].
+// is safe for concurrent use.
 type Cron struct {
 	client   *coord.Client
 	path     string
@@ -199,10 +197,6 @@ func valid(c *Cron) error {
 // Ledger returns the record of the slots, whose keys are their instants in UTC
 // ([Key]): to list them, and to delete records.
 func (c *Cron) Ledger() *once.Once { return c.ledger }
-
-// Close deletes the nodes that this object keeps for its transactions: see
-// [once.Once.Close].
-func (c *Cron) Close(ctx context.Context) error { return c.ledger.Close(ctx) }
 
 // Key returns the key of a slot in the ledger: the instant in UTC, as in
 // 2026-11-23T16:05:00Z.

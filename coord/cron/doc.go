@@ -74,7 +74,7 @@
 //
 // # Cost
 //
-// A slot: 42 requests by the client that runs it, half of which delete the
+// A slot: 44 requests by the client that runs it, half of which delete the
 // record of an old one, and 5 by each other client, which hears of the
 // beginning and the end. Each client has a watch on the mark, and while another
 // one runs a slot, on that one's node. Between slots nobody asks the servers

@@ -79,7 +79,7 @@
 //	/jobs/log/2                                 persistent, one of 4, with Keep and KeepLast
 //	/jobs/log/2/0000000041                      persistent: a run and its key, in order
 //	/jobs/log/4                                 persistent: runs that went on when their turn came to be deleted
-//	/jobs/guards/_c_<uuid>                      ephemeral, one for each end under way
+//	/jobs/guards/_c_<uuid>                      ephemeral, one for each end under way; idle ones are deleted
 //
 // A key is a node's name, escaped as in a URL; at most 200 bytes then. 100,000
 // keys of that length are listed in 32 replies of some 650 kB each; the log is
@@ -88,11 +88,12 @@
 // # Cost
 //
 // A job that was done: one read. A run: 10 requests in 5 round trips, and up to
-// 8 more where directories are missing, as for a new key. A client's first run
-// also makes a node in guards. A client that waits: 8 requests; when the run
-// ends, or the next one begins, all who wait hear of it and read the record;
-// when a run's client crashes, only the next in line does. With Keep or
-// KeepLast, each call makes an empty write first, in one more round trip, to
-// see the latest records; each run makes up to 10 more reads, in 2 more round
-// trips, and 7 requests for each record that it deletes.
+// 8 more where directories are missing, as for a new key. A run that is
+// a client's first within the session timeout also makes a node in guards,
+// which is deleted later. A client that waits: 8 requests; when the run ends,
+// or the next one begins, all who wait hear of it and read the record; when a
+// run's client crashes, only the next in line does. With Keep or KeepLast, each
+// call makes an empty write first, in one more round trip, to see the latest
+// records; each run makes up to 10 more reads, in 2 more round trips, and 7
+// requests for each record that it deletes.
 package once

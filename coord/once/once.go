@@ -20,8 +20,8 @@ var (
 	ErrUnfinished = errors.New("begun, and not ended")
 )
 
-// Once is a ledger of jobs at a path, each of which is done once. It is safe
-// for concurrent use. Make one for a path and keep it: see [Once.Close].
+// Once is a ledger of jobs at a path, each of which is done once. It is
+// configuration, not state, and safe for concurrent use.
 type Once struct {
 	client   *coord.Client
 	path     string
@@ -104,13 +104,6 @@ func New(client *coord.Client, path string, opts ...Option) (*Once, error) {
 	}
 	return o, nil
 }
-
-// Close deletes the nodes that this object keeps for its transactions: one for
-// each function that ended at the same time as others, at most 32. They would
-// go with the session. Call it when no function runs any more: a later end is
-// not put on record ([coord.ErrReleased]), and another client may run the job
-// again.
-func (o *Once) Close(ctx context.Context) error { return o.guard.Close(ctx) }
 
 // Func does a job. Its context ends when the hold does, and with the caller's.
 // The data that it returns are the job's result for all who ask later.

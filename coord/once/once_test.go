@@ -129,7 +129,6 @@ func TestAJobThatWasDoneIsNotDoneAgain(t *testing.T) {
 		res, err := other.Do(coordtest.Limited(s), "another", says(""))
 		require.NoError(s, err)
 		require.Empty(s, res.Data)
-		require.NoError(s, first.Close(coordtest.Limited(s)))
 	})
 }
 

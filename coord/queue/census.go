@@ -6,24 +6,88 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// census counts the [Queue] objects that consume from a queue. Each has a node
-// from the moment it has to share the items or to wait for them. The
-// dispatcher's gate guards it.
+// census counts the clients that consume from a queue. Each has a node from the
+// moment it has to share the items or to wait for them, until it has not
+// received anything for the session timeout. All [Queue] objects of a client
+// share it.
 type census struct {
 	layout
-	id  string // of this object; its nodes' names begin with it
-	own *coord.Hold
+	id   string        // of this client; its nodes' names begin with it
+	gate chan struct{} // held to count; a channel: waiting for it ends with a context
+	own  *coord.Hold   // guarded by the gate
+	here int           // objects that receive; guarded, as is idle, by censuses
+	idle *time.Timer   // while there is none
 }
 
-// share is the rank of an object among the consumers, and their number.
+// censuses are those of this process that have receivers, or had them a short
+// time ago.
+var censuses = struct {
+	sync.Mutex
+	of map[site]*census
+}{of: map[site]*census{}}
+
+// site is a queue as one client sees it.
+type site struct {
+	client *coord.Client
+	path   string
+}
+
+// enter returns the census of a queue for an object that receives.
+func enter(l layout) *census {
+	censuses.Lock()
+	defer censuses.Unlock()
+	at := site{l.client, l.path}
+	c := censuses.of[at]
+	if c == nil {
+		c = &census{layout: l, id: rand.Text(), gate: make(chan struct{}, 1)}
+		censuses.of[at] = c
+	}
+	if c.here++; c.idle != nil {
+		c.idle.Stop()
+	}
+	return c
+}
+
+// leave notes that an object does not receive any more.
+func (c *census) leave() {
+	censuses.Lock()
+	defer censuses.Unlock()
+	if c.here--; c.here == 0 {
+		c.idle = time.AfterFunc(c.client.SessionTimeout(), c.forget)
+	}
+}
+
+// forget gives up the own node if nobody has come meanwhile.
+func (c *census) forget() {
+	censuses.Lock()
+	defer censuses.Unlock()
+	if at := (site{c.client, c.path}); c.here == 0 && censuses.of[at] == c {
+		delete(censuses.of, at)
+		if c.own != nil {
+			c.own.Abandon()
+		}
+	}
+}
+
+// isAlone reports whether no other object of this client receives.
+func (c *census) isAlone() bool {
+	censuses.Lock()
+	defer censuses.Unlock()
+	return c.here == 1
+}
+
+// share is the rank of a client among the consumers, and their number.
 type share struct{ rank, of int }
 
-// countConsumers finds out the own share of the items; the gate is held.
-// Without a change since the last time it costs nothing.
+// countConsumers finds out the own share of the items. Without a change since
+// the last time it costs nothing.
 func (d *dispatcher) countConsumers(ctx context.Context) error {
 	share, err := d.census.count(ctx)
 	if err == nil {
@@ -35,6 +99,12 @@ func (d *dispatcher) countConsumers(ctx context.Context) error {
 }
 
 func (c *census) count(ctx context.Context) (share, error) {
+	select {
+	case c.gate <- struct{}{}:
+		defer func() { <-c.gate }()
+	case <-ctx.Done():
+		return share{}, recipe.Ended(ctx)
+	}
 	for {
 		if err := c.join(ctx); err != nil {
 			return share{}, err

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,11 +22,12 @@ import (
 // process: to look at it again costs nothing while nothing has changed.
 type dispatcher struct {
 	layout
-	gate   chan struct{} // held to list and to hand out; a channel: waiting for it ends with a context
-	shut   sync.Once
-	census census // guarded by the gate
+	gate chan struct{} // held to list and to hand out; a channel: waiting for it ends with a context
+	shut sync.Once
 
 	mu        sync.Mutex
+	receiving int      // how many receivers are here
+	census    *census  // while they are
 	names     []string // listed and not handed out yet, in order
 	length    int      // of the listing
 	version   [2]int64 // of the entries and of the claims, as listed
@@ -85,7 +85,7 @@ var errAllDenied = fmt.Errorf("%w but such as this client has no permission for:
 var errDenied = errors.New("no permission for the item")
 
 func (d *dispatcher) init(l layout) {
-	d.layout, d.gate, d.census = l, make(chan struct{}, 1), census{layout: l, id: cryptorand.Text()}
+	d.layout, d.gate = l, make(chan struct{}, 1)
 	d.room = min(l.client.MaxPacket(), batchBytes) - packetBytes
 	d.size = d.room
 	d.backoff = DefaultBackoff

@@ -29,7 +29,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer q.Close(ctx)
 	for _, job := range []string{"resize a.png", "resize b.png"} {
 		if err := q.Put(ctx, []byte(job)); err != nil {
 			log.Fatal(err)

@@ -150,9 +150,6 @@ func (d *dispatcher) wake() {
 // release. It is called when the receivers' contexts have ended.
 func (d *dispatcher) close() (holds []*coord.Hold) {
 	d.shut.Do(func() { d.gate <- struct{}{} })
-	if d.census.own != nil {
-		holds = append(holds, d.census.own)
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, item := range d.items {

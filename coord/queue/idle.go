@@ -84,7 +84,7 @@ func (r *receiver) stand(ctx context.Context) error {
 		return err
 	}
 	err = r.countConsumers(ctx)
-	alone := r.share.of < 2
+	alone := r.share.of < 2 && r.census.isAlone()
 	open()
 	r.place, r.first, r.stands = nil, "", err == nil && alone
 	if err != nil || alone {
@@ -116,8 +116,22 @@ func (r *receiver) rule(ahead []coord.Contender) (wait []int, granted bool) {
 	return nil, true
 }
 
+// arrive notes a receiver.
+func (d *dispatcher) arrive() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.receiving++; d.receiving == 1 {
+		d.census = enter(d.layout)
+	}
+}
+
 // leave gives the place to the next. It does not wait until that is done.
 func (r *receiver) leave() {
+	r.mu.Lock()
+	if r.receiving--; r.receiving == 0 {
+		r.census.leave()
+	}
+	r.mu.Unlock()
 	if r.place != nil {
 		r.place.Abandon()
 	}

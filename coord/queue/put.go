@@ -68,6 +68,9 @@ func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption)
 
 func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 	for {
+		if q.closing.Err() != nil {
+			return ErrClosed
+		}
 		if err := q.room(ctx); err != nil {
 			return err
 		}

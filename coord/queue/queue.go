@@ -34,10 +34,9 @@ var ErrStale = errors.New("claim on the item has ended")
 // ErrClosed: the queue was closed.
 var ErrClosed = errors.New("queue is closed")
 
-// Queue is a queue on a path. It keeps what a process needs to use it: a
-// listing of its front, the items it received, and an own node for each Put
-// that is made at the same time. [Queue.Close] gives them back. It is safe for
-// concurrent use.
+// Queue is a queue on a path. For its receivers it keeps a listing of the
+// queue's front and the items that were received; one that only puts keeps
+// nothing. It is safe for concurrent use.
 type Queue struct {
 	layout
 	dispatcher dispatcher
@@ -174,18 +173,18 @@ func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denie
 	return next, denied, nil
 }
 
-// Close gives back what the queue object holds in ZooKeeper: items received and
-// not acknowledged go back to the queue. The items in the queue stay. Calls
-// that still wait in this object fail with [ErrClosed]. With a ctx that has
-// ended it does all of this, too, as [coord.Hold.Release] does.
+// Close gives back the items that were received, or claimed ahead
+// ([WithPrefetch]), and not acknowledged: a queue object without such items
+// need not be closed. The items in the queue stay. Calls that still wait in
+// this object, and later ones, fail with [ErrClosed]. With a ctx that has ended
+// it does all of this, too, as [coord.Hold.Release] does.
 func (q *Queue) Close(ctx context.Context) error {
 	q.close(ErrClosed)
 	holds := q.dispatcher.close()
-	failures := []error{q.sends.Close(ctx)}
-	if len(holds) > 0 {
-		failures = append(failures, recipe.NewGroup(holds[0], holds[1:]...).Release(ctx))
+	if len(holds) == 0 {
+		return nil
 	}
-	return q.explain("close", recipe.Joined(failures...))
+	return q.explain("close", recipe.NewGroup(holds[0], holds[1:]...).Release(ctx))
 }
 
 // untilClosed returns a context that ends with ctx, or when the queue is

@@ -384,9 +384,11 @@ func (b bubble) claim(c *coord.Client) string {
 	return only(b, c, "/q/taken")
 }
 
-// nothingOf requires that no node of a client's session is left.
+// nothingOf requires that no node of a client's session is left, once its
+// witnesses have been idle for the session timeout.
 func (b bubble) nothingOf(c *coord.Client) {
 	b.Helper()
+	time.Sleep(coordtest.T + time.Second)
 	for _, node := range b.Server.Nodes() {
 		require.NotEqual(b, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
 	}

@@ -74,6 +74,7 @@ func (q *Queue) TryTake(ctx context.Context) ([]byte, error) {
 func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain func(context.Context, entry) (T, error)) (T, error) {
 	ctx, cancel := q.untilClosed(ctx)
 	defer cancel()
+	r.arrive()
 	defer r.leave()
 	for {
 		result, err := attempt(ctx, q, r, obtain)

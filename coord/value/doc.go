@@ -50,13 +50,14 @@
 // version; the dialect makes no difference:
 //
 //	/config/limits                  persistent; data: the value
-//	/config/limits-guards/_c_<uuid> ephemeral, one for each change under way
+//	/config/limits-guards/_c_<uuid> ephemeral, one for each change under way; idle ones are deleted
 //
 // # Cost
 //
 // Get: one read. A change: a read and a transaction, even if the value stays
 // the same; no read in a process that observes the value. A change that is
-// refused: two reads, and an empty write between them. The first change of a
-// [Value] also makes a node in guards. A change wakes all observers, which read
-// the value.
+// refused: two reads, and an empty write between them. A change that is a
+// client's first of the value within the session timeout also makes a node in
+// guards, which is deleted later. A change wakes all observers, which read the
+// value.
 package value

@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// Value is a value at a path. It is safe for concurrent use. Make one for a
-// path and keep it: see [Value.Close].
+// Value is a value at a path. It is configuration, not state, and safe for
+// concurrent use.
 type Value struct {
 	client *coord.Client
 	path   string
@@ -115,8 +115,3 @@ func (v *Value) Observe(ctx context.Context) iter.Seq2[State, error] {
 		return state(data, stat), err
 	}, func(a, b State) bool { return a.Version == b.Version })
 }
-
-// Close deletes the nodes that this object keeps for its changes: one for each
-// that was made at the same time as others, at most 32. They would go with the
-// session.
-func (v *Value) Close(ctx context.Context) error { return v.guard.Close(ctx) }

@@ -103,8 +103,6 @@ func TestAChangeThatIsGivenUpWritesNothing(t *testing.T) {
 		require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")), "it is so already")
 		require.ErrorIs(t, v.Set(coordtest.Limited(t), make([]byte, 2<<20)), coord.ErrTooLarge)
 		require.Equal(t, before, get(t, v))
-		require.NoError(t, v.Close(coordtest.Limited(t)))
-		require.ErrorIs(t, v.Set(coordtest.Limited(t), nil), coord.ErrReleased)
 	})
 }
 
@@ -182,12 +180,12 @@ func TestAChangeThatCannotBeFoundOutIsNotMadeAgain(t *testing.T) {
 
 // The servers remove containers that have become empty.
 func TestAValueOutlivesItsGuards(t *testing.T) {
-	w := zktest.New(t, zktest.Embedded)
-	v := open(t, w)
-	require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")))
-	require.NoError(t, v.Close(coordtest.Limited(t)))
-	require.Positive(t, w.Embedded().Reap(), "the guards' directory")
-	require.Equal(t, "one", string(get(t, open(t, w)).Data))
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		require.NoError(b, of(b, b.Open(), "/config/value").Set(b.Context(), []byte("one")))
+		time.Sleep(2 * coordtest.T)
+		require.Positive(b, b.Server.Reap(), "the guards' directory")
+		require.Equal(b, "one", string(get(b, of(b, b.Open(), "/config/value")).Data))
+	})
 }
 
 func TestWhatIsNoValueIsRefused(t *testing.T) {

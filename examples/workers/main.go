@@ -38,7 +38,6 @@ func worker(ctx context.Context, r *stage.Replica) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = q.Close(context.WithoutCancel(ctx)) }()
 	for {
 		item, err := q.Receive(ctx)
 		if err != nil {

@@ -175,7 +175,6 @@ func TestGoJavaAndPythonCountTogether(t *testing.T) {
 				java.must(t, "count", "0")
 			}
 			shareANumber(t, n, of.command, of.peer)
-			require.NoError(t, n.Close(patient(t)))
 		}
 		java.quit(t)
 		python.quit(t)

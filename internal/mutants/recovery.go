@@ -86,19 +86,19 @@ var once = []mutant{
 	off("exactly once: a repeat that finds no witness tells nothing", in(coord, "TestATransactionWhoseWitnessIsDeletedBeforeItsRepeat"),
 		"witness.try", `case lost:`, `case false:`),
 	off("exactly once: another session has another witness", in(coord, "TestAWitnessDeletedByHand"),
-		"Set.takeIn", `	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
-	for i, w := range slices.Backward(o.idle) {
-		if w.sess == s {`,
-		`	for i, w := range slices.Backward(o.idle) {
-		if true {`),
+		"Pool.takeIn", `if w.sess == s && w.node.Dir == dir {`, `if w.node.Dir == dir {`),
+	off("exactly once: another directory has another witness", in(coord, "TestF77WhoUsesMany"),
+		"Pool.takeIn", `if w.sess == s && w.node.Dir == dir {`, `if w.sess == s {`),
+	off("exactly once: a witness that is idle is deleted", in(coord, "TestF77|TestAWitnessIsUsedAgain"),
+		"Pool.giveBack", `	p.prune()`, ""),
 	off("exactly once: a witness that is of no more use is deleted", in(coord, "TestATransactionLeftInItsMiddle"),
-		"Set.Txn", `			w.drop()
+		"Pool.Txn", `			w.drop()
 		}
 		if`,
 		`		}
 		if`),
 	off("exactly once: a witness given up while it is made is deleted after its create", in(coord, "TestA.*Witness"),
-		"Set.make", `if err == nil && left {`, `if false {`),
+		"Pool.make", `if err == nil && left {`, `if false {`),
 	off("a release by transaction: the own node is known again, whatever was written into it",
 		in(coord, "TestAReleaseByTransactionIsCarriedOut"),
 		"Node.Rewritten", `if !n.Shared {`, `if true {`),

@@ -5,12 +5,12 @@
 package witness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -18,34 +18,45 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// most bounds the transactions of one [Set] that are under way at the same
+// most bounds the transactions of one directory that are under way at the same
 // time, and so its nodes. More would not go faster: a server answers a
 // session's requests in order.
 const most = 32
 
-// Config says where the witnesses are and what their nodes are.
+// maxIdle bounds the idle witnesses of a client, in all directories together.
+const maxIdle = 128
+
+// Config says what the witnesses' nodes are.
 type Config struct {
 	Host   *znode.Host
 	Keeper *session.Keeper
-	Dir    string        // the server's path
 	Name   func() string // of a new node, unlike any other
 	Data   []byte
 	ACL    []wire.ACL
 }
 
-// Set is the witnesses in one directory: as many as there were transactions at
-// the same time. It is safe for concurrent use.
-type Set struct {
+// Pool is the witnesses of a client: in each directory as many as there were
+// transactions at the same time. A witness that has been idle for the session's
+// timeout, or for longer than maxIdle others, is deleted. Nothing is kept of a
+// directory without witnesses and transactions. A Pool is safe for concurrent
+// use.
+type Pool struct {
 	Config
-	places chan struct{} // one for each transaction under way
 
 	mu     sync.Mutex
-	idle   []*witness
-	closed bool
+	places map[string]*places // by directory
+	idle   []*witness         // the one that has been idle for longest first
+	reaper *time.Timer        // nil while none is idle
 }
 
-// New returns an empty set.
-func New(cfg Config) *Set { return &Set{Config: cfg, places: make(chan struct{}, most)} }
+// New returns an empty pool.
+func New(cfg Config) *Pool { return &Pool{Config: cfg, places: map[string]*places{}} }
+
+// places are those of one directory, one for each transaction under way.
+type places struct {
+	taken chan struct{}
+	users int // that have, or wait for, a place
+}
 
 // witness is an own node whose version counts the transactions that used it. It
 // belongs to one session, and so do the transactions. A transaction that is
@@ -54,38 +65,65 @@ type witness struct {
 	sess    *session.Session
 	node    znode.Node
 	version int32
+	since   time.Time // it has been idle
 }
 
-// Txn carries out all the operations or none, once, in session s, or if that is
-// nil, in the current one: one request, and one more to make a witness when
-// none is idle. The request is repeated over lost connections. If the ensemble
-// refused it, the results say which operation failed. [znode.ErrUnconfirmed] is
-// left for these cases: ctx ended before a reply came, or the session did, and
-// the witness with it, or another client deleted or forbade the witness. Any
-// other error means that nothing was carried out, nor will be; to make sure, a
-// repeat that is refused costs one more request. There are no results when the
-// transaction took effect and its reply was lost.
-func (o *Set) Txn(ctx context.Context, s *session.Session, ops []wire.Op) ([]wire.Result, error) {
-	select {
-	case o.places <- struct{}{}:
-	case <-ctx.Done():
-		return nil, calls.Ended(ctx)
+// Txn carries out all the operations or none, once, by a witness in dir (the
+// server's path), in session s, or if that is nil, in the current one: one
+// request, and one more to make a witness when none is idle. The request is
+// repeated over lost connections. If the ensemble refused it, the results say
+// which operation failed. [znode.ErrUnconfirmed] is left for these cases: ctx
+// ended before a reply came, or the session did, and the witness with it, or
+// another client deleted or forbade the witness. Any other error means that
+// nothing was carried out, nor will be; to make sure, a repeat that is refused
+// costs one more request. There are no results when the transaction took effect
+// and its reply was lost.
+func (p *Pool) Txn(ctx context.Context, dir string, s *session.Session, ops []wire.Op) ([]wire.Result, error) {
+	leave, err := p.enter(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-o.places }()
+	defer leave()
 	for {
-		w, err := o.take(ctx, s)
+		w, err := p.take(ctx, dir, s)
 		if err != nil {
 			return nil, err
 		}
 		results, spent, err := w.try(ctx, ops)
 		if !spent {
-			o.giveBack(w)
+			p.giveBack(w)
 		} else {
 			w.drop()
 		}
 		if !errors.Is(err, errNoWitness) {
 			return results, err
 		}
+	}
+}
+
+// enter waits for a place of a directory.
+func (p *Pool) enter(ctx context.Context, dir string) (leave func(), err error) {
+	p.mu.Lock()
+	at := p.places[dir]
+	if at == nil {
+		at = &places{taken: make(chan struct{}, most)}
+		p.places[dir] = at
+	}
+	at.users++
+	p.mu.Unlock()
+	left := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if at.users--; at.users == 0 {
+			delete(p.places, dir)
+		}
+	}
+	select {
+	case at.taken <- struct{}{}:
+		return func() { <-at.taken; left() }, nil
+	case <-ctx.Done():
+		left()
+		return nil, calls.Ended(ctx)
 	}
 }
 
@@ -175,57 +213,52 @@ func (w *witness) fence(ctx context.Context, verdict error) (spent bool, err err
 // fenced are the data that a fence leaves, where transactions leave none.
 var fenced = []byte("refused")
 
-// take returns a witness of session s, or if that is nil, of the one that is
-// up, which it waits for.
-func (o *Set) take(ctx context.Context, s *session.Session) (*witness, error) {
+// take returns a witness in dir of session s, or if that is nil, of the one
+// that is up, which it waits for.
+func (p *Pool) take(ctx context.Context, dir string, s *session.Session) (*witness, error) {
 	if s != nil {
-		return o.takeIn(ctx, s)
+		return p.takeIn(ctx, dir, s)
 	}
 	for {
-		s, err := o.Keeper.Session(ctx)
+		s, err := p.Keeper.Session(ctx)
 		if err != nil {
 			return nil, err
 		}
-		w, err := o.takeIn(ctx, s)
+		w, err := p.takeIn(ctx, dir, s)
 		if err == nil || ctx.Err() != nil || s.Err() == nil {
 			return w, err
 		}
 	}
 }
 
-func (o *Set) takeIn(ctx context.Context, s *session.Session) (*witness, error) {
-	o.mu.Lock()
-	if o.closed {
-		o.mu.Unlock()
-		return nil, znode.ErrReleased
-	}
-	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
-	for i, w := range slices.Backward(o.idle) {
-		if w.sess == s {
-			o.idle = slices.Delete(o.idle, i, i+1)
-			o.mu.Unlock()
+func (p *Pool) takeIn(ctx context.Context, dir string, s *session.Session) (*witness, error) {
+	p.mu.Lock()
+	for i, w := range slices.Backward(p.idle) {
+		if w.sess == s && w.node.Dir == dir {
+			p.idle = slices.Delete(p.idle, i, i+1)
+			p.mu.Unlock()
 			return w, nil
 		}
 	}
-	o.mu.Unlock()
-	return o.make(ctx, s)
+	p.mu.Unlock()
+	return p.make(ctx, dir, s)
 }
 
 // make creates a witness's node. A caller who gives up waiting leaves no node:
 // the node is deleted only after the create was answered, for a delete could
 // overtake the create.
-func (o *Set) make(ctx context.Context, s *session.Session) (*witness, error) {
+func (p *Pool) make(ctx context.Context, dir string, s *session.Session) (*witness, error) {
 	w := &witness{sess: s}
-	w.node.Dir, w.node.Stem = o.Dir, o.Name()
-	w.node.Init(o.Host, s, nil)
+	w.node.Dir, w.node.Stem = dir, p.Name()
+	w.node.Init(p.Host, s, nil)
 	err := znode.Certain(ctx, s, func() error {
 		return znode.Create(ctx, func() error {
-			path, czxid, err := s.Create(znode.Join(w.node.Dir, w.node.Stem), o.Data, wire.Ephemeral, o.ACL)
+			path, czxid, err := s.Create(znode.Join(w.node.Dir, w.node.Stem), p.Data, wire.Ephemeral, p.ACL)
 			if err == nil {
 				w.node.Made(path, czxid)
 			}
 			return err
-		}, func(error) error { return s.EnsurePath(ctx, w.node.Dir, o.ACL) }, &w.node)
+		}, func(error) error { return s.EnsurePath(ctx, w.node.Dir, p.ACL) }, &w.node)
 	}, func(err error, left bool) {
 		if err == nil && left {
 			_ = w.node.Delete(nil) // reports what fails
@@ -242,36 +275,32 @@ func (w *witness) drop() {
 	_ = w.sess.Go(func() { _ = w.node.Delete(nil) }) // refused when the session is over, and the node with it; reports what fails
 }
 
-func (o *Set) giveBack(w *witness) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		w.drop()
-		return
-	}
-	o.idle = append(o.idle, w)
+// giveBack keeps a witness for the next transaction in its directory.
+func (p *Pool) giveBack(w *witness) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.since = time.Now()
+	p.idle = append(p.idle, w)
+	p.prune()
 }
 
-// Close deletes the witnesses, and returns an error if it cannot. Transactions
-// under way are not disturbed; later ones fail with [znode.ErrReleased].
-func (o *Set) Close(ctx context.Context) error {
-	o.mu.Lock()
-	idle := o.idle
-	o.idle, o.closed = nil, true
-	o.mu.Unlock()
-	failures := make([]error, len(idle))
-	var deleting sync.WaitGroup
-	for i, w := range idle {
-		deleting.Go(func() {
-			err := w.sess.Delete(ctx, w.node.Path(), -1)
-			if err != nil && !errors.Is(err, wire.ErrNoNode) && w.sess.Err() == nil {
-				w.drop()
-				failures[i] = znode.Unconfirmed(err)
-				return
-			}
-			w.node.Forget()
+// prune deletes the witnesses that have been idle for too long, and comes back
+// for the others; p.mu is held.
+func (p *Pool) prune() {
+	p.idle = slices.DeleteFunc(p.idle, func(w *witness) bool { return w.sess.Err() != nil })
+	for len(p.idle) > maxIdle || len(p.idle) > 0 && p.idle[0].left() <= 0 {
+		p.idle[0].drop()
+		p.idle = slices.Delete(p.idle, 0, 1)
+	}
+	if p.reaper == nil && len(p.idle) > 0 {
+		p.reaper = time.AfterFunc(p.idle[0].left(), func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.reaper = nil
+			p.prune()
 		})
 	}
-	deleting.Wait()
-	return cmp.Or(failures...)
 }
+
+// left is how much longer an idle witness is kept.
+func (w *witness) left() time.Duration { return w.sess.Timeout() - time.Since(w.since) }

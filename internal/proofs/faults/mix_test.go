@@ -101,7 +101,6 @@ func mix(s scene) {
 	working.Wait()
 	require.NoError(s, shop.Drain(s.Context(), worker(clients[0], "drain", "queue"), clients[0]))
 	require.NoError(s, shop.Close(s.Context()))
-	require.NoError(s, ledger.Close(s.Context()))
 	s.Logf("%d operations", rec.Len())
 	for _, lock := range workload.KeysOf(s.w.Path("shards"), keys) {
 		history.Check(s, rec, history.Mutex(lock))

@@ -247,11 +247,6 @@ func (w *world) checkLeftovers() {
 			w.violated("queue: close: %v", err)
 		}
 	}
-	if w.ledger != nil {
-		if err := w.ledger.Close(context.Background()); err != nil {
-			w.violated("once: close: %v", err)
-		}
-	}
 	time.Sleep(w.timeout + 2*w.tick + 2*time.Second)
 	for _, n := range w.srv.Nodes() {
 		if n.Stat.EphemeralOwner != 0 {

@@ -219,9 +219,6 @@ func childWork(args []string, v lineWriter) error {
 		cancel()
 	}()
 	s.work(ctx)
-	if err := closeJobs(); err != nil {
-		say("! closing the ledger: %v", err)
-	}
 	return c.Close(context.Background())
 }
 

@@ -223,9 +223,6 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 	r.pulse.stop()
 	stop()
 	workers.Wait()
-	if err := closeJobs(); err != nil {
-		r.tally.problem("closing the ledger: %v", err)
-	}
 	r.dismiss()
 	r.drain()
 	await(context.Background(), T+2*time.Second, func() bool { end.orphans = r.ephemerals(); return len(end.orphans) == 0 })

@@ -72,13 +72,6 @@ func (s *site) close(ctx context.Context, w *workload.Worker, shop *workload.Sho
 	}
 }
 
-// closeJobs deletes what the clients of this process keep for the ledger.
-func closeJobs() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stuckAfter)
-	defer cancel()
-	return jobs.Close(ctx)
-}
-
 // drain empties the queues: items that are still missing then were lost.
 func (s *site) drain(ctx context.Context) error {
 	for _, p := range places {

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -11,14 +10,13 @@ import (
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 )
 
-// Ledger is a ledger of jobs as its workers use it; all of one client share an
-// object. Its jobs are numbers. The workers come for the last few of them, and
-// for the next one when the last is over.
+// Ledger is a ledger of jobs as its workers use it. Its jobs are numbers. The
+// workers come for the last few of them, and for the next one when the last is
+// over.
 type Ledger struct {
 	Opts []once.Option
 
-	last    atomic.Int64
-	ledgers perClient[*once.Once]
+	last atomic.Int64
 }
 
 // over notes that a job is not run any more.
@@ -26,7 +24,7 @@ func (l *Ledger) over(job int64) { l.last.CompareAndSwap(job, job+1) }
 
 // Do comes for a job, and if it is to run, runs it.
 func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
-	o := l.ledgers.of(c, func() *once.Once { return must(once.New(c, w.Key, l.Opts...)) })
+	o := must(once.New(c, w.Key, l.Opts...))
 	job := max(0, l.last.Load()-w.Rand.Int64N(3))
 	w.items++
 	result := fmt.Sprint(w.Name, "-", w.items)
@@ -92,6 +90,3 @@ func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job 
 		l.over(job)
 	}
 }
-
-// Close deletes the nodes that the ledgers keep.
-func (l *Ledger) Close(ctx context.Context) error { return closeAll(ctx, &l.ledgers) }

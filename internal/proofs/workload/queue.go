@@ -25,7 +25,16 @@ func (s *Shop) open(w *Worker, c *coord.Client) *queue.Queue {
 }
 
 // Close closes all the queues, even if their clients are closed.
-func (s *Shop) Close(ctx context.Context) error { return closeAll(ctx, &s.queues) }
+func (s *Shop) Close(ctx context.Context) (err error) {
+	s.queues.mu.Lock()
+	defer s.queues.mu.Unlock()
+	for _, q := range s.queues.all {
+		if e := q.Close(ctx); !errors.Is(e, coord.ErrClosed) && !errors.Is(e, coord.ErrUnconfirmed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
 
 // outcome says whether an operation took effect, by its error.
 func outcome(err error) history.Outcome {

@@ -61,8 +61,6 @@ func Count(w *Worker, c *coord.Client) bool {
 	if adding.end("Add", err, coord.ErrUnconfirmed); err == nil {
 		w.Granted(w, nil)
 	}
-	closing := w.certain()
-	closing.end("Close", n.Close(closing.ctx), coord.ErrUnconfirmed)
 	return err == nil
 }
 

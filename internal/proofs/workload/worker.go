@@ -214,18 +214,6 @@ func (p *perClient[T]) of(c *coord.Client, open func() T) T {
 	return one
 }
 
-// closeAll closes all objects, even if their clients are closed.
-func closeAll[T interface{ Close(context.Context) error }](ctx context.Context, p *perClient[T]) (err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range p.all {
-		if e := one.Close(ctx); !errors.Is(e, coord.ErrClosed) && !errors.Is(e, coord.ErrUnconfirmed) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
-
 // must is for constructors that cannot fail here.
 func must[T any](v T, err error) T {
 	if err != nil {
