@@ -40,6 +40,7 @@ type claim struct {
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
 	removal  *removal       // once the node is to be deleted
+	foreign  string         // the contender that was reported last as one that cannot be honoured
 	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting bool           // whether a transaction that deletes the node is under way
 	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones

@@ -36,6 +36,7 @@ type shared struct {
 	keeper    *session.Keeper
 	nodes     znode.Host
 	claims    registry
+	lookouts  lookouts
 	witnesses *witness.Pool // of each [ExactlyOnce]
 	clock     clock
 	closed    chan struct{}
@@ -101,7 +102,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 func configure(list string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: registry{opens: map[*claim]bool{}},
+		claims: registry{opens: map[*claim]bool{}}, lookouts: lookouts{at: map[lineKey]*lookout{}},
 	}}
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.claims.nodes
 	c.opts.Notify, c.opts.Attended = c.notify, c.opts.attended

@@ -350,22 +350,38 @@ func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *tes
 func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		spec := func(kind string) coord.Spec {
-			return coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{kind}}, Kind: kind, Exclusive: true}
+			return coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{"one", "two"}}, Kind: kind}
+		}
+		ofItsKind := func(kind string) coord.Rule {
+			return func(ahead []coord.Contender) ([]int, bool) {
+				for i, c := range slices.Backward(ahead) {
+					if c.Kind == kind {
+						return []int{i}, false
+					}
+				}
+				return nil, true
+			}
 		}
 		c, other := b.connected(), b.Open()
 		b.join(other, spec("one"))
 		b.join(other, spec("two"))
+		wait := func(ctx context.Context, kind string) <-chan outcome {
+			over := coordtest.Begin(ctx, acquirer(c, spec(kind), ofItsKind(kind)))
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			return over
+		}
 		for range 15 {
-			b.wait(c, spec("one"))
+			wait(b.Context(), "one")
 		}
 		ctx, cancel := context.WithCancel(b.Context())
-		canceled := coordtest.Go(func() error { return coordtest.Err(c.Acquire(ctx, spec("two"), coord.First)) })
+		canceled := wait(ctx, "two")
 		time.Sleep(time.Second)
 		lists := b.listings(c)
-		last := b.wait(c, spec("two"))
+		last := wait(b.Context(), "two")
 		require.Zero(t, lists())
 		cancel()
-		require.ErrorIs(t, <-canceled, context.Canceled)
+		require.ErrorIs(t, (<-canceled).Err, context.Canceled)
 		time.Sleep(time.Second)
 		require.Empty(t, last, "two holders")
 		require.Equal(t, 1, lists())

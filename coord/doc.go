@@ -52,8 +52,12 @@
 //     whose pings come late by more than half a tick, or T/8, and observers
 //     behind an ObserverMaster, are not allowed for. The token is for these,
 //     too.
-//   - A contender of another dialect that comes after a claim was granted
-//     cannot be stopped; it is reported ([event.Foreign]).
+//   - A contender of another dialect, of a kind that does not take part, or of
+//     an unknown recipe ([Unknown]) that comes after a claim was granted cannot
+//     be stopped. It is reported ([event.Foreign]) within T/2 of the time at
+//     which a client is connected that has held the line for that long; later
+//     where hundreds share a line that is never still, or where one client
+//     holds hundreds of lines.
 //   - What a holder reads after a reconnect may be older than its grant: its
 //     server may lag behind. Read by a [Client.Fresh], or write by [Hold.Txn]
 //     with the version that was read.
@@ -91,10 +95,12 @@
 // round trips, more if the session has written nothing for most of T, which is
 // also what a grant costs after a long wait; and one read of the own node for a
 // hold or a wait that lasts longer than 20 ms (250 ms with 16 or more in line
-// before it). A waiter reads the nodes that its rule names, in one round trip;
-// no other claim is woken when they go. The session sends a ping every T/3 and,
-// while it has holds, however many, an empty write every T/10 or so; while its
-// claims only wait, none. For 10 T after a create whose reply was lost and that
-// was not found, it goes on writing, and writes and lists the directory after
-// each reconnect.
+// before it). A hold that lasts for T/3 lists its line once more, and again
+// after a change there, at most every T/5; of those who share a line, the k-th
+// at most every k T/5. A waiter reads the nodes that its rule names, in one
+// round trip; no other claim is woken when they go. The session sends a ping
+// every T/3 and, while it has holds, however many, an empty write every T/10 or
+// so; while its claims only wait, none. For 10 T after a create whose reply was
+// lost and that was not found, it goes on writing, and writes and lists the
+// directory after each reconnect.
 package coord

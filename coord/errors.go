@@ -29,8 +29,9 @@ var (
 	ErrNodeDeleted = errors.New("own node was deleted")
 	// ErrReleased: the hold was released by its owner.
 	ErrReleased = znode.ErrReleased
-	// ErrForeign: the directory holds a contender of another dialect or recipe
-	// that came first. The two kinds cannot exclude each other.
+	// ErrForeign: the directory holds a contender of another dialect or recipe,
+	// perhaps of an unknown one ([Unknown]), that came first. The two kinds
+	// cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
 	// ErrSequenceExhausted: the directory's 31-bit sequence counter is near its
 	// end, beyond which order is lost. Delete the directory while it is not in

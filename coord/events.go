@@ -48,6 +48,8 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	case session.Down:
 		c.opts.Log.Info("connection lost", "session", sessionName(s.ID()))
 		c.opts.emit(event.Event{Kind: event.SessionDown, Session: s.ID()})
+	case session.Holding:
+		c.lookOut(s)
 	case session.Over:
 		c.nodes.Over(s)
 		c.opts.Log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())

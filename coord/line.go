@@ -59,16 +59,17 @@ func First(ahead []Contender) (wait []int, granted bool) {
 type Line struct {
 	Dir string
 	// Kinds of claims that take part, or none if every kind does. A claim's own
-	// kind takes part in any case. A contender of another known kind cannot be
-	// honoured, nor can one of the other dialect, unless AnyDialect is set. If
-	// the listing of its join shows such a contender before a claim, the claim
-	// is refused ([ErrForeign]). If the contender is found only later, because
-	// that listing was not made or was lost, or because the call has waited
-	// before (recipe.Patient), the claim waits until it is gone. Names of no
-	// known shape are ignored.
+	// kind takes part in any case. A contender of another kind cannot be
+	// honoured, nor can one of the other dialect or of an unknown recipe
+	// ([Unknown]), unless AnyDialect is set. If the listing of its join shows
+	// such a contender before a claim, the claim is refused ([ErrForeign]). If
+	// the contender is found only later, because that listing was not made or
+	// was lost, or because the call has waited before (recipe.Patient), the
+	// claim waits until it is gone. Other names are ignored.
 	Kinds []string
 	// AnyDialect: contenders of both dialects take part, and none of another
-	// kind matters. It is for claims that do not exclude each other.
+	// kind, or of an unknown recipe, matters. It is for claims that do not
+	// exclude each other.
 	AnyDialect bool
 }
 
@@ -82,6 +83,13 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 	return line
 }
 
+// Foreign picks those out of the names of a directory's children that contend
+// there and cannot be honoured, and sorts them by age. It costs no request.
+func (l Line) Foreign(names []string, d Dialect) []Contender {
+	_, foreign := l.parse(names, d)
+	return foreign
+}
+
 // mayReturn reports whether a contender that is gone may stand in the line
 // under another name; see [dialect.Replaceable].
 func (l Line) mayReturn(gone Contender) bool {
@@ -93,13 +101,16 @@ func (l Line) mayReturn(gone Contender) bool {
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	line = make([]Contender, 0, len(names))
 	for _, name := range dialect.InOrder(names) {
-		name, known := dialect.Parse(name, l.Kinds)
-		switch c := Contender(name); {
+		c, known := dialect.Parse(name, l.Kinds)
+		if !known {
+			c, known = dialect.ParseUnknown(name)
+		}
+		switch takesPart := c.Dialect != Unknown && (l.AnyDialect || c.Dialect == d) && l.has(c.Kind); {
 		case !known:
-		case (l.AnyDialect || c.Dialect == d) && l.has(c.Kind):
-			line = append(line, c)
+		case takesPart:
+			line = append(line, Contender(c))
 		case !l.AnyDialect:
-			foreign = append(foreign, c)
+			foreign = append(foreign, Contender(c))
 		}
 	}
 	slices.SortFunc(line, byAge)
@@ -165,5 +176,9 @@ func around(self Contender, foreign []Contender) (before, after []Contender) {
 
 // refuse is why a claim that comes after f is refused.
 func refuse(f Contender) error {
-	return fmt.Errorf("%w: %s (%s %s) came first", ErrForeign, f.Name, f.Dialect, f.Kind)
+	whose := fmt.Sprintf("%s %s", f.Dialect, f.Kind)
+	if f.Dialect == Unknown {
+		whose = "its name ends in a sequence number, and is no recipe's that is known"
+	}
+	return fmt.Errorf("%w: %s (%s) came first", ErrForeign, f.Name, whose)
 }

@@ -201,7 +201,7 @@ func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c := b.Open(coord.WithDialect(dialect))
 			h := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
-			require.NoError(t, c.Create(b.Context(), "/group/member-0000000001", nil))
+			require.NoError(t, c.Create(b.Context(), "/group/member-1", nil))
 			require.Empty(t, b.contenders(c, "/group", "lock"))
 			all := b.contenders(c, "/group")
 			require.Len(t, all, 1)

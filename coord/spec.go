@@ -116,13 +116,17 @@ const (
 	Curator = dialect.Curator
 	// Kazoo is the layout of Python's Kazoo.
 	Kazoo = dialect.Kazoo
+	// Unknown is the dialect of contenders of unknown recipes: nodes of other
+	// names that end in the ten digits of a sequence number, whether they
+	// belong to a session or not. No client has it.
+	Unknown = dialect.Unknown
 )
 
 // Contender is a claim as its node's name describes it.
 type Contender struct {
 	Name     string // of the node
-	GUID     string
-	Kind     string // what it claims: "lock", "read", or a word of your own, of letters and digits
+	GUID     string // "" if the recipe is unknown
+	Kind     string // what it claims: "lock", "read", or a word of your own, of letters and digits; "" if the recipe is unknown
 	Sequence int32
 	Dialect  Dialect
 }

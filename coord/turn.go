@@ -128,7 +128,7 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	case len(before) > 0:
 		return false, refuse(before[0])
 	case len(after) > 0:
-		cl.reportForeign("a contender of another dialect or recipe came after this claim; the two do not exclude each other", after[len(after)-1])
+		cl.reportLate(after)
 	}
 	ahead := all.line[:at:at]
 	wait, granted := w.rule(ahead)
@@ -160,7 +160,22 @@ func (w *waiter) blame(err error) error {
 	return fmt.Errorf("%w; %s %s", err, role, who)
 }
 
+// reportLate reports the newest contender that came after the claim and cannot
+// be honoured.
+func (cl *claim) reportLate(after []Contender) {
+	cl.reportForeign("a contender of another dialect or recipe came after this claim; the two do not exclude each other", after[len(after)-1])
+}
+
+// reportForeign reports a contender that cannot be honoured, unless it was the
+// last to be reported.
 func (cl *claim) reportForeign(what string, f Contender) {
+	cl.mu.Lock()
+	told := cl.foreign == f.Name
+	cl.foreign = f.Name
+	cl.mu.Unlock()
+	if told {
+		return
+	}
 	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
 	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: znode.Join(cl.spec.Line.Dir, f.Name), Recipe: cl.spec.Recipe})
 }

@@ -68,7 +68,7 @@ func (e *Election) first(
 			err = nil
 		}
 		line := e.line.Order(names, e.client.Dialect())
-		if err != nil || len(line) == 0 {
+		if err != nil || len(line) == 0 || e.waits(line[0], names) {
 			return Leader{}, false, err
 		}
 		node := e.line.Dir + "/" + line[0].Name
@@ -93,6 +93,13 @@ func (e *Election) first(
 		}
 		return leader, watched, err
 	}
+}
+
+// waits reports whether the first candidate does not lead, since it waits for a
+// contender before it that it cannot honour.
+func (e *Election) waits(first coord.Contender, names []string) bool {
+	return inspect.IsOurs(first) && slices.ContainsFunc(e.line.Foreign(names, e.client.Dialect()),
+		func(f coord.Contender) bool { return f.Sequence < first.Sequence })
 }
 
 // Observe yields the leader immediately, and again at each change of the leader

@@ -14,7 +14,7 @@ const (
 	Granted         = "granted"           // its turn came, Took after the call
 	Ended           = "ended"             // a hold was released (Err is coord.ErrReleased) or lost (coord.ErrLost), or a wait given up, after Took
 	Revoked         = "revoked"           // it was asked to give up; see inspect.Revoke
-	Foreign         = "foreign contender" // a contender of another dialect or recipe came after the own one, or is waited for
+	Foreign         = "foreign contender" // a contender that cannot be honoured (coord.Line) came after the own one, or is waited for
 	Recovered       = "recovered"         // a create whose reply was lost had taken effect
 	StrayRemoved    = "stray removed"     // a server that had been cut off made an own node late; it was deleted
 	NodeStranded    = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends

@@ -9,10 +9,12 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -38,8 +40,8 @@ type Contender struct {
 }
 
 // Contenders lists the contenders in dir of these kinds, or of every kind if
-// none is named, of either dialect, in order of age. It says which of them hold
-// by the rules of locks, which apply to each dialect by itself. A missing
+// none is named, of either dialect, and those of unknown recipes, in order of
+// age. It says which of them hold by the rules of locks ([Granted]). A missing
 // directory has no contenders. One listing, and one read for each; nodes that
 // go meanwhile are left out.
 func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...string) ([]Contender, error) {
@@ -50,8 +52,7 @@ func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...strin
 	if err != nil {
 		return nil, err
 	}
-	line := coord.Line{Dir: dir, Kinds: kinds, AnyDialect: true}
-	infos, err := Describe(ctx, c, dir, line.Order(names, c.Dialect()))
+	infos, err := Describe(ctx, c, dir, Among(names, kinds...))
 	there := make([]coord.Contender, len(infos))
 	for i, info := range infos {
 		there[i] = info.Contender
@@ -62,15 +63,34 @@ func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...strin
 	return infos, err
 }
 
+// Among picks the contenders that [Contenders] lists out of the names of a
+// directory's children.
+func Among(names []string, kinds ...string) []coord.Contender {
+	line := coord.Line{Kinds: kinds, AnyDialect: true}.Order(names, coord.Curator)
+	for _, c := range (coord.Line{}).Foreign(names, coord.Curator) {
+		if c.Dialect == coord.Unknown {
+			line = append(line, c)
+		}
+	}
+	slices.SortStableFunc(line, func(a, b coord.Contender) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return line
+}
+
 // Granted says which contenders of a line, the oldest first, hold by the rules
 // of locks: of each dialect, which does not see the other, the first, and the
-// readers behind a reader that holds.
+// readers behind a reader that holds. But no contender of this module's holds
+// behind one that it cannot honour. Whether one of an unknown recipe holds is
+// not known.
 func Granted(line []coord.Contender) []bool {
 	holds, last := make([]bool, len(line)), map[coord.Dialect]int{}
 	for i, c := range line {
 		before, waits := last[c.Dialect]
-		holds[i] = !waits || c.Kind == dialect.Read && line[before].Kind == dialect.Read && holds[before]
 		last[c.Dialect] = i
+		switch alone := len(last) == 1; {
+		case c.Dialect == coord.Unknown, IsOurs(c) && !alone:
+		default:
+			holds[i] = !waits || c.Kind == dialect.Read && line[before].Kind == dialect.Read && holds[before]
+		}
 	}
 	return holds
 }

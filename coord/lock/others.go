@@ -48,10 +48,9 @@ func (q *local) learn(h *coord.Hold, others bool) {
 
 // contended reports whether a node besides the own one is a contender's.
 func (q *local) contended(names []string, own string) bool {
-	line := q.mutex.spec.Line
-	line.AnyDialect = true
-	all := line.Order(names, q.mutex.client.Dialect())
-	return slices.ContainsFunc(all, func(c coord.Contender) bool { return c.Name != own })
+	line, d := q.mutex.spec.Line, q.mutex.client.Dialect()
+	return len(line.Foreign(names, d)) > 0 ||
+		slices.ContainsFunc(line.Order(names, d), func(c coord.Contender) bool { return c.Name != own })
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -19,6 +19,8 @@ type Dialect string
 const (
 	Curator Dialect = "curator"
 	Kazoo   Dialect = "kazoo"
+	// Unknown is of contenders that neither dialect reads; see [ParseUnknown].
+	Unknown Dialect = "unknown"
 )
 
 // The kinds of claims that both dialects have.
@@ -114,17 +116,42 @@ func parse(name string, kinds []string) (Name, bool) {
 	return Name{}, false
 }
 
-// Parse reads a node's name in either dialect. Where kinds are named, it knows
-// these and the well-known ones; otherwise a name may be of any kind. Names of
-// no known shape are ignored.
+// Parse reads a node's name in either dialect: of one of these kinds, if it can
+// be read so, or of any. It does not know names of other shapes.
 func Parse(name string, kinds []string) (Name, bool) {
 	c, known := parse(name, kinds)
-	if !known && len(kinds) == 0 {
+	if !known {
 		kind := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_")
 		kind = kind[strings.LastIndexFunc(kind, NotAlphanumeric)+1:]
 		c, known = parse(name, []string{kind})
 	}
 	return c, known
+}
+
+// ParseUnknown reads the name of a contender of an unknown recipe: one that
+// Parse does not know, and that ends in the ten digits of a sequence number,
+// which most recipes order their contenders by. A listing does not say whether
+// a node belongs to a session, so a name decides alone. A bare GUID, which may
+// end in digits, is no contender's. The name has no GUID and no kind.
+func ParseUnknown(name string) (Name, bool) {
+	at := len(name) - 10
+	if at < 0 || strings.Trim(name[at:], "0123456789") != "" || isGUID(strings.TrimPrefix(name, "_c_")) {
+		return Name{}, false
+	}
+	digits := name[at:]
+	if before := name[:at]; before == "-" || strings.HasSuffix(before, "--") || strings.HasSuffix(before, "_-") {
+		digits = "-" + digits // of a counter that has wrapped
+	}
+	seq, ok := parseSequence(digits)
+	return Name{Name: name, Sequence: seq, Dialect: Unknown}, ok
+}
+
+// isGUID reports whether a name is a GUID, in either dialect's form.
+func isGUID(name string) bool {
+	if len(name) == 36 && name[8] == '-' && name[13] == '-' && name[18] == '-' && name[23] == '-' {
+		name = name[:8] + name[9:13] + name[14:18] + name[19:23] + name[24:]
+	}
+	return len(name) == 32 && isHex(name, false)
 }
 
 // curatorGUID splits "_c_<guid>-<rest>". Curator writes a dashed UUID,

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"cmp"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,31 @@ func TestNamesOfNoKnownShapeAreIgnored(t *testing.T) {
 		"0b1f7a3c98aa4a538d0b5f2f3d1c2e4a", "0b1f7a3c98aa4a538d0b5f2f3d1c2e4a__lock__1",
 	} {
 		_, ok := parse(name, nil)
+		require.False(t, ok, name)
+	}
+}
+
+func TestANameThatEndsInASequenceNumberIsAContendersOfAnUnknownRecipe(t *testing.T) {
+	const uuid, hex32 = "0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a", "0b1f7a3c98aa4a538d0b5f2f3d1c2e4a"
+	for name, sequence := range map[string]int32{
+		"0000000003": 3, "x-123-0000000001": 1, "n_0000000002": 2, "lock-0000000001": 1, "guid-n_0000000004": 4,
+		"zlock#" + uuid + "#0000000005": 5, "72057594-host:8983_solr-n_0000000006": 6,
+		"_c_" + uuid + "-n_0000000007": 7, "_c_" + uuid + "-other-0000000008": 8, "test1_lock_0000000009": 9,
+		hex32 + "0000000010": 10, "x-2147483647": math.MaxInt32, "日本0000000001": 1,
+		"-2147483648": math.MinInt32, "lock--2147483648": math.MinInt32, "n_-1000000000": -1000000000,
+	} {
+		got, ok := ParseUnknown(name)
+		require.True(t, ok, name)
+		require.Equal(t, Name{Name: name, Sequence: sequence, Dialect: Unknown}, got)
+		_, known := parse(name, nil)
+		require.False(t, known, name)
+	}
+	for _, name := range []string{
+		"", "123456789", "holder", "lock-", "x-9999999999", "x-000000000a", "0000000001-x", "x-00000000٣",
+		"0b1f7a3c-98aa-4a53-8d0b-5f0123456789", "_c_0b1f7a3c-98aa-4a53-8d0b-5f0123456789",
+		"0b1f7a3c98aa4a538d0b5f0123456789", "_c_0b1f7a3c98aa4a538d0b5f0123456789",
+	} {
+		_, ok := ParseUnknown(name)
 		require.False(t, ok, name)
 	}
 }

@@ -48,11 +48,13 @@ type Change int
 // The changes of a session's life. Up and Down alternate; Over comes once, and
 // takes the place of the last Down. WindowClosed comes when the trust window
 // ends with no write acknowledged in time, and again and again until it is
-// open.
+// open. Holding comes about every tenth of T while the window is kept open and
+// there is a connection.
 const (
 	Up Change = iota
 	Down
 	WindowClosed
+	Holding
 	Over
 )
 

@@ -205,6 +205,10 @@ func (s *Session) attend(now time.Time) time.Duration {
 	}
 	if isUp && needed {
 		next = min(next, s.keepWindow(now))
+		if now.Sub(s.told) >= timeout/10 {
+			s.told = now
+			s.cfg.Notify(Holding, s)
+		}
 	}
 	return max(next, time.Millisecond)
 }

@@ -40,6 +40,7 @@ type Session struct {
 	asked atomic.Uint32 // requests so far
 
 	noContainers atomic.Bool
+	told         time.Time // when Holding came last; the supervisor's
 
 	mu        sync.Mutex
 	id        int64 // 0 until the first handshake
