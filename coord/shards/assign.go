@@ -9,47 +9,69 @@ import (
 type seat struct {
 	weight int
 	zone   string
+	never  []int // keys that it cannot take
 }
 
+func (s seat) canTake(at int) bool { return s.weight > 0 && !slices.Contains(s.never, at) }
+
 // assign distributes keys: it returns the seat of each, or [Nobody] if no seat
-// has a weight. A seat gets its share by weight, rounded down or up; so with
+// can take it. A seat gets its share by weight, rounded down or up; so with
 // equal weights the numbers of two seats' keys differ by at most one, unless
-// hot keys, which must not leave a seat with a weight, are in the way. As few
-// keys move as that allows. A key that must move takes a seat of its own zone
-// where one has room.
+// keys are in the way that must not leave a seat with a weight, since they are
+// hot, or that some seats cannot take. As few keys move as that allows. A key
+// that must move takes a seat of its own zone where one has room.
 func assign(owners []int, zones []string, seats []seat, hot []bool) []int {
-	want := slices.Clone(owners)
-	room := quotas(owners, seats)
-	for at, owner := range want {
-		if owner != Nobody && hot[at] && seats[owner].weight > 0 {
-			room[owner]--
+	a := assignment{want: slices.Clone(owners), zones: zones, seats: seats, room: quotas(owners, seats)}
+	never := map[int]bool{}
+	for _, s := range seats {
+		for _, at := range s.never {
+			never[at] = true
+		}
+	}
+	placed := func(at int) bool { return never[at] || owners[at] != Nobody && hot[at] && seats[owners[at]].weight > 0 }
+	for at, owner := range owners {
+		switch {
+		case !placed(at):
+		case owner != Nobody && seats[owner].canTake(at):
+			a.room[owner]--
+		default:
+			a.place(at, func(seat int) bool { return seats[seat].canTake(at) })
 		}
 	}
 	var loose []int
-	for at, owner := range want {
+	for at, owner := range owners {
 		switch {
-		case owner == Nobody:
-			loose = append(loose, at)
-		case hot[at] && seats[owner].weight > 0:
-		case room[owner] > 0:
-			room[owner]--
+		case placed(at):
+		case owner != Nobody && a.room[owner] > 0:
+			a.room[owner]--
 		default:
 			loose = append(loose, at)
 		}
 	}
 	for _, at := range loose {
-		zone := zones[at]
-		best := Nobody
-		for i, s := range seats {
-			if room[i] > 0 && (best == Nobody || closer(s.zone == zone, room[i], seats[best].zone == zone, room[best])) {
-				best = i
-			}
-		}
-		if want[at] = best; best != Nobody {
-			room[best]--
+		a.place(at, func(seat int) bool { return a.room[seat] > 0 })
+	}
+	return a.want
+}
+
+type assignment struct {
+	want  []int
+	zones []string
+	seats []seat
+	room  []int // of each seat
+}
+
+// place gives a key to the best of the seats that may have it.
+func (a *assignment) place(at int, may func(seat int) bool) {
+	best := Nobody
+	for i, s := range a.seats {
+		if may(i) && (best == Nobody || closer(s.zone == a.zones[at], a.room[i], a.seats[best].zone == a.zones[at], a.room[best])) {
+			best = i
 		}
 	}
-	return want
+	if a.want[at] = best; best != Nobody {
+		a.room[best]--
+	}
 }
 
 // closer reports whether a seat is better for a key than another: in the key's

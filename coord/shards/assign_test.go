@@ -36,7 +36,7 @@ func named(keys int) list {
 
 // after returns the plan for the members, or p if it stays.
 func (p *Plan) after(there []Member, l limits) *Plan {
-	next := p.next(there, "planner", l, func(string) bool { return true }, time.Unix(1000, 0))
+	next := p.next(there, "planner", l, func(int) bool { return false }, time.Unix(1000, 0))
 	if next == nil {
 		return p
 	}
@@ -80,7 +80,7 @@ func TestFewKeysMoveWhenAMemberComesOrGoes(t *testing.T) {
 	holds := func(keys uint16, n uint8, changes []bool, seed uint64) bool {
 		r := rand.New(rand.NewPCG(seed, 0))
 		count, all := int(keys%2000)+1, fleet(int(n%60)+1)
-		p := new(Plan).relist(named(count), "").after(all, limits{})
+		p := new(Plan).relist(named(count)).after(all, limits{})
 		born := len(all)
 		for _, comes := range changes {
 			least := len(all)
@@ -115,7 +115,7 @@ func TestTheLoadIsBoundedByTheWeight(t *testing.T) {
 		for i, w := range before {
 			old[i] = int(w)
 		}
-		p := new(Plan).relist(named(count+1), "").after(fleet(len(old), old...), limits{})
+		p := new(Plan).relist(named(count+1)).after(fleet(len(old), old...), limits{})
 		now, sum := make([]int, len(weights)), 0
 		for i, w := range weights {
 			now[i] = int(w)
@@ -136,14 +136,14 @@ func TestTheLoadIsBoundedByTheWeight(t *testing.T) {
 
 func TestAPlanForTheSameMembersStays(t *testing.T) {
 	all := fleet(7, 3, 1, 4, 1, 5, 9, 2)
-	p := new(Plan).relist(named(1000), "").after(all, limits{})
+	p := new(Plan).relist(named(1000)).after(all, limits{})
 	slices.Reverse(all)
 	require.Nil(t, p.next(all, "other", limits{}, nil, time.Now()))
 }
 
 func TestSomeKeysAtATimeEndAtTheSamePlan(t *testing.T) {
 	for n := 1; n < 9; n++ {
-		p := new(Plan).relist(named(100), "").after(fleet(n), limits{})
+		p := new(Plan).relist(named(100)).after(fleet(n), limits{})
 		want := moves(p, p.after(fleet(n+3), limits{}))
 		sum := 0
 		for steps := 0; ; steps++ {
@@ -162,13 +162,13 @@ func TestSomeKeysAtATimeEndAtTheSamePlan(t *testing.T) {
 }
 
 func TestKeysThatHaveNotArrivedCountAsMoving(t *testing.T) {
-	never, now := func(string) bool { return false }, time.Unix(1000, 0)
-	p := new(Plan).relist(named(100), "").after(fleet(2), limits{moves: 5})
+	never, now := func(int) bool { return true }, time.Unix(1000, 0)
+	p := new(Plan).relist(named(100)).after(fleet(2), limits{moves: 5})
 	require.NotContains(t, p.Owners, Nobody, "keys that nobody has do not count")
 	next := p.next(fleet(4), "", limits{moves: 5}, never, now)
 	require.Equal(t, 5, moves(p, next))
 	require.Nil(t, next.next(fleet(4), "", limits{moves: 5}, never, now))
-	last := next.next(fleet(4), "", limits{moves: 5}, func(key string) bool { return key == next.Keys[last(next)] }, now)
+	last := next.next(fleet(4), "", limits{moves: 5}, func(at int) bool { return at != last(next) }, now)
 	require.Equal(t, 1, moves(next, last))
 }
 
@@ -181,7 +181,7 @@ func last(p *Plan) (at int) {
 
 func TestTheKeysOfMembersThatLeaveGoFirst(t *testing.T) {
 	all := fleet(3)
-	p := new(Plan).relist(named(30), "").after(all, limits{})
+	p := new(Plan).relist(named(30)).after(all, limits{})
 	all = append(fleet(4, 5), Member{ID: "z", Node: "z", Weight: 9})
 	all[2].Leaving = true
 	next := p.after(all, limits{moves: 10})
@@ -191,7 +191,7 @@ func TestTheKeysOfMembersThatLeaveGoFirst(t *testing.T) {
 
 func TestAKeyThatHasMovedCoolsDown(t *testing.T) {
 	l, at := limits{cooldown: time.Minute}, time.Unix(1000, 0)
-	p := new(Plan).relist(named(30), "").after(fleet(2), l)
+	p := new(Plan).relist(named(30)).after(fleet(2), l)
 	p = p.next(fleet(3), "", l, nil, at)
 	require.Len(t, p.Moved, 10)
 	before := p.loads()
@@ -208,7 +208,7 @@ func TestAKeyPrefersItsZone(t *testing.T) {
 	for i := range all {
 		all[i].Zone = fmt.Sprint("zone", i/3)
 	}
-	p := new(Plan).relist(named(60), "").after(all, limits{})
+	p := new(Plan).relist(named(60)).after(all, limits{})
 	next := p.after(slices.Delete(slices.Delete(slices.Clone(all), 5, 6), 2, 3), limits{})
 	require.LessOrEqual(t, skew(next), 1)
 	for at := range p.Owners {
@@ -220,7 +220,7 @@ func TestAKeyPrefersItsZone(t *testing.T) {
 
 func TestOfTwoMembersWithOneIDTheLaterCounts(t *testing.T) {
 	all := fleet(2)
-	p := new(Plan).relist(named(10), "").after(all, limits{})
+	p := new(Plan).relist(named(10)).after(all, limits{})
 	again := append(all, Member{ID: "m000", Node: "later", Weight: 1})
 	next := p.after(again, limits{})
 	require.Len(t, next.Members, 2)
@@ -233,8 +233,8 @@ func TestAListThatChangesKeepsTheOwners(t *testing.T) {
 	require.NoError(t, err)
 	two, err := newList([]string{"b", "c", "e", "/"})
 	require.NoError(t, err)
-	p := new(Plan).relist(one, "").after(fleet(2), limits{})
-	next := p.relist(two, "")
+	p := new(Plan).relist(one).after(fleet(2), limits{})
+	next := p.relist(two)
 	require.Equal(t, []string{"/", "b", "c", "e"}, next.Keys)
 	require.Equal(t, []int{Nobody, p.Owners[1], p.Owners[2], Nobody}, next.Owners)
 	require.Equal(t, -1, next.Place("a"))
@@ -242,18 +242,30 @@ func TestAListThatChangesKeepsTheOwners(t *testing.T) {
 }
 
 func TestAPlanThatIsNoneIsRefused(t *testing.T) {
-	p := new(Plan).relist(named(3), "").after(fleet(2), limits{})
+	p := new(Plan).relist(named(3)).after(fleet(2), limits{})
 	again, err := decode(p.encode())
 	require.NoError(t, err)
 	require.Equal(t, p, again)
+	p.Moved = map[int]int64{1: 1000, 2: 4000}
+	again, err = decode(p.encode())
+	require.NoError(t, err)
+	require.InDelta(t, 1000, again.Moved[1], 64)
+	require.InDelta(t, 4000, again.Moved[2], 64)
+	require.Equal(t, again.encode(), p.encode(), "what is rounded stays")
 	for _, data := range []string{
-		"", "{}}", `{"keys":["a"]}`, `{"keys":["b","a"],"owners":[-1,-1]}`, `{"keys":["a"],"owners":[0]}`,
-		`{"keys":["a"],"owners":[-2]}`, `{"ranges":2,"owners":[-1]}`, `{"ranges":999999999,"owners":[-1]}`,
-		`{"keys":["a"],"owners":[-1],"moved":{"1":5}}`,
+		"", "x", "{}", "{}}", "null", "[]", `{"format":1}`, `{"format":1,"keys":[],"owners":[]}`, `{"format":1,"keys":["a"]}`,
+		`{"keys":["a"],"owners":[-1]}`, `{"format":-1,"keys":["a"],"owners":[-1]}`, `{"format":1,"keys":["b","a"],"owners":[-1,-1]}`,
+		`{"format":1,"keys":["a","a"],"owners":[-1,-1]}`, `{"format":1,"keys":[""],"owners":[-1]}`, `{"format":1,"keys":["a"],"owners":[0]}`,
+		`{"format":1,"keys":["a"],"owners":[-2]}`, `{"format":1,"ranges":2,"owners":[-1]}`, `{"format":1,"ranges":999999999,"owners":[-1]}`,
+		`{"format":1,"keys":["a"],"owners":[-1],"moved":{"first":1,"step":1,"keys":"--"}}`,
+		`{"format":1,"keys":["a"],"owners":[-1],"moved":{"first":1,"step":0,"keys":"-"}}`,
+		`{"format":1,"keys":["a"],"owners":[0],"members":[{"id":"a","weight":-1}]}`, `{"format":1,"keys":["a"],"owners":[0],"members":[{"weight":1}]}`,
 	} {
 		_, err := decode([]byte(data))
-		require.Error(t, err, data)
+		require.ErrorIs(t, err, errNoPlan, data)
 	}
+	_, err = decode([]byte(`{"format":2,"what":"ever"}`))
+	require.ErrorIs(t, err, errNewerPlan)
 }
 
 func TestItemsSpreadEvenlyOverRanges(t *testing.T) {
@@ -263,7 +275,7 @@ func TestItemsSpreadEvenlyOverRanges(t *testing.T) {
 		count[RangeOf(fmt.Sprint("customer ", i), n)]++
 	}
 	require.Len(t, count, n)
-	p := new(Plan).relist(named(n), "")
+	p := new(Plan).relist(named(n))
 	for key, of := range count {
 		require.GreaterOrEqual(t, p.Place(key), 0, key)
 		require.InDelta(t, items/n, of, items/n/5, key)
@@ -279,7 +291,7 @@ func TestItemsSpreadEvenlyOverRanges(t *testing.T) {
 func TestALossThatThePlannerLearnsOfFirstEndsTheTermAndNotRun(t *testing.T) {
 	m := &term{run: &run{Shards: new(Shards)}}
 	m.ctx, m.end = context.WithCancel(t.Context())
-	m.do(func() error { return fmt.Errorf("the plan: %w", coord.ErrLost) })
+	m.do(func(context.Context) error { return fmt.Errorf("the plan: %w", coord.ErrLost) })
 	m.busy.Wait()
 	require.NoError(t, m.err)
 	require.NoError(t, m.ctx.Err(), "it ends with the hold")

@@ -20,7 +20,11 @@
 // [Draining], finishes, and returns. No other key is touched.
 //
 // [Shards.Leave] gives all keys away before a planned stop. [Shards.Owner] and
-// [Router] tell others who has a key.
+// [Router] tell others who has a key, [Shards.Status] how each key is.
+//
+// A key has a life of its own in its member ([Life]): it waits for its former
+// owner, is owned, drains; it is failing if its function has failed, and given
+// up if its function has not returned in time.
 //
 // # Guarantees
 //
@@ -34,9 +38,20 @@
 //     released before the next owner stands in line.
 //   - A member that does not know the plan, or is cut off, owns what it has
 //     until its trust window ends.
-//   - Members with another list of keys are refused; so is a list that fits
-//     into no node, before anything is written.
-//   - Every call ends with its context, Run when the functions have returned.
+//   - Three things end a member: its context, Leave, and a refusal, since its
+//     list conflicts with the members' ([ErrKeys]), another has its ID
+//     ([ErrReplaced]), or the plan has no room for it ([coord.ErrTooLarge]).
+//     Who comes too much is refused, and what runs goes on.
+//   - What goes wrong with one key stops that key: a function that fails is
+//     called again after 1 s to 1 min, one that hangs is given up after
+//     [DrainTimeout], and a key that another program's node keeps is tried for.
+//     The member says so ([OnEvent], [Shards.Status]).
+//   - What is set stays set: a list that [Shards.SetKeys] or a [ListVersion] made
+//     is followed by all who come with an older one. Members remember the list
+//     and the plan: if the plan is deleted or written over, or the servers lose
+//     their data, the planner writes it anew.
+//   - Every call ends with its context, Run when the functions have returned, or
+//     DrainTimeout and a second later.
 //
 // # Not guaranteed
 //
@@ -51,6 +66,8 @@
 //     its context may still run while another owns the key. The token is for
 //     that.
 //   - Balance is by the number of keys and the weights, not by the load.
+//   - A member of an older version does not follow a plan of a newer format: it
+//     keeps what it has, and says so.
 //
 // # When the session or connection fails
 //
@@ -67,9 +84,11 @@
 //	/shards/orders/keys/<key>/_c_<uuid>-lock-0000000008     ephemeral: is to own it next
 //
 // A key is a node's name, escaped as in a URL, of at most 200 bytes then; its
-// lock is one of package lock's. The plan is one node, so it must fit into one
-// packet, of which the list of keys may take three quarters: 10,000 keys of 75
-// bytes, or 100,000 [Ranges].
+// lock is one of package lock's. The plan names the members by their nodes, and
+// who is not named there is no member. A member's node says what it is, which
+// list it knows, and which keys are failing or given up. The plan is one node,
+// so it must fit into one packet, of which the list of keys may take three
+// quarters: 10,000 keys of 75 bytes, or 100,000 [Ranges], for 100 members.
 //
 // # Cost
 //
@@ -79,5 +98,5 @@
 // [MovesAtATime] the keys that move: 3 requests for each step of theirs. A
 // member watches the plan, the member before it in line until it is the first,
 // and its own keys. A planner waits 0.1 s after a change for others that belong
-// to it.
+// to it. A member writes its node at most once a second while keys fail.
 package shards

@@ -180,38 +180,90 @@ type Status struct {
 	Desired Member // by the plan; zero if it names nobody
 	Owner   Owner  // who has it; the Token is 0 if nobody does
 	Moving  bool   // it has an owner, and the plan names another, or nobody
+	Life    Life
+	Trouble Trouble // what its member tells of it, if that is not the usual; otherwise zero
+}
+
+// Trouble is what keeps a key from its work.
+type Trouble struct {
+	Member string    // the ID of the one that tells it
+	Error  string    // the last
+	Count  int       // attempts that have failed, one after the other
+	Since  time.Time // by the ensemble's clock
+	Again  time.Time // the next attempt, by the ensemble's clock; zero if something must change first
 }
 
 // statusReaders is how many keys are looked at at a time.
 const statusReaders = 64
 
-// Status returns the plan, and of each key in its order who is to own it and
-// who does: three requests for each key.
+// Status returns the plan, and of each key in its order who is to own it, who
+// does, and how it is: three requests for each key, and one for each member.
 func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
 	c := s.client.Fresh()
 	p, err := s.current(ctx, c)
 	if err != nil {
 		return nil, nil, s.client.Failure("status", s.path, err)
 	}
+	there, err := s.members().read(ctx, c)
 	all, failures := make([]Status, len(p.Keys)), make([]error, statusReaders)
 	var reading sync.WaitGroup
 	for i := range statusReaders {
 		reading.Go(func() {
 			for at := i; at < len(all) && failures[i] == nil; at += statusReaders {
-				st := Status{Key: p.Keys[at]}
-				st.Desired, _ = p.Owner(at)
-				var err error
-				st.Owner, err = s.owner(ctx, c, p, st.Key)
-				if err != nil && !errors.Is(err, ErrNoOwner) {
-					failures[i] = err
-				}
-				st.Moving = err == nil && st.Owner.Member.Node != st.Desired.Node
-				all[at] = st
+				all[at], failures[i] = s.status(ctx, c, p, at)
 			}
 		})
 	}
 	reading.Wait()
-	return p, all, s.client.Failure("status", s.path, errors.Join(failures...))
+	for _, r := range there {
+		for _, t := range r.Keys {
+			if at := p.Place(t.Key); at >= 0 {
+				all[at].trouble(r, t)
+			}
+		}
+	}
+	return p, all, s.client.Failure("status", s.path, errors.Join(append(failures, err)...))
+}
+
+func (s *Shards) status(ctx context.Context, c *coord.Client, p *Plan, at int) (st Status, err error) {
+	st = Status{Key: p.Keys[at], Life: LifeOwned}
+	desired, named := p.Owner(at)
+	st.Desired = desired
+	st.Owner, err = s.owner(ctx, c, p, st.Key)
+	st.Moving = err == nil && st.Owner.Member.Node != desired.Node
+	switch {
+	case err == nil && st.Owner.Member.Node == "":
+		st.Life = LifeWaiting // for another program's lock
+	case err == nil && st.Owner.Asked:
+		st.Life = LifeDraining
+	case errors.Is(err, ErrNoOwner) && named:
+		st.Life, err = LifeWaiting, nil
+	case errors.Is(err, ErrNoOwner):
+		st.Life, err = LifeUnowned, nil
+	}
+	return st, err
+}
+
+// trouble adds what a member tells of the key.
+func (st *Status) trouble(r record, t toldTrouble) {
+	switch t.Life {
+	case LifeGivenUp: // matters where nobody else has the key
+		if st.Life != LifeWaiting && st.Life != LifeUnowned {
+			return
+		}
+	case LifeFailing:
+		if st.Owner.Member.Node != r.Node {
+			return
+		}
+	default:
+		if st.Desired.Node != r.Node {
+			return
+		}
+	}
+	st.Life, st.Trouble = t.Life, Trouble{r.ID, t.Error, t.Count, r.written.Modified.Add(-t.For), time.Time{}}
+	if t.Again > 0 {
+		st.Trouble.Again = r.written.Modified.Add(t.Again)
+	}
 }
 
 // Plan returns the current plan, and the plan that would follow from the
@@ -219,25 +271,26 @@ func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
 // of the options, if they have one. It changes nothing. The two plans are the
 // same if nothing would change.
 func (s *Shards) Plan(ctx context.Context, without ...string) (now, next *Plan, err error) {
-	var there []Member
+	var there []record
 	err = s.client.Fresh().Wait(ctx, func(v *coord.View) (bool, error) {
 		if now, _, err = s.look(v); err == nil {
-			there, err = s.lookAtMembers(v, now)
+			there, err = s.members().look(v)
 		}
 		return true, err
 	})
 	if err != nil {
 		return nil, nil, s.client.Failure("plan", s.path, err)
 	}
-	if now == nil {
-		now = new(Plan)
-	}
 	base := now
-	if s.list.keys != nil && s.list.hash() != now.list().hash() {
-		base = now.relist(s.list, now.By)
+	if base == nil {
+		now = new(Plan)
+		base = now
 	}
-	there = slices.DeleteFunc(there, func(m Member) bool { return slices.Contains(without, m.ID) })
-	if next = base.next(there, now.By, limits{}, nil, time.Now()); next == nil {
+	if s.list.known() && s.list.hash() != base.list().hash() {
+		base = base.relist(list{s.list.keys, s.list.ranges, base.Version + 1})
+	}
+	among := slices.DeleteFunc(base.admit(there), func(m Member) bool { return slices.Contains(without, m.ID) })
+	if next = base.next(among, now.By, limits{}, nil, time.Now()); next == nil {
 		next = base
 	}
 	return now, next, nil

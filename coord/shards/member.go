@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,94 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
+// run is a call of [Shards.Run]: memberships, one after the other.
+type run struct {
+	*Shards
+	f     Func
+	begin sync.Once
+	leave chan struct{} // closed by Leave
+	left  chan struct{} // closed at the end
+	news  chan struct{} // has an element when the member's record has changed
+
+	mu       sync.Mutex
+	known    list                // the newest that the member came with, or was told
+	last     *Plan               // the newest plan that it has read, or nil
+	toldList int64               // the version of a newer list that was told of
+	troubles map[string]*trouble // by key
+	term     *term               // of the moment, or nil
+}
+
+func (r *run) leaving() bool { return isClosed(r.leave) }
+
+// record is what the member's node says.
+func (r *run) record() record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := record{Format: planFormat, Member: r.self, List: r.known.hash(), Version: r.known.version, Keys: told(r.troubles)}
+	rec.Leaving = r.leaving()
+	return rec
+}
+
+// changed has the member's record written.
+func (r *run) changed() {
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+// terms are the memberships. The first must succeed.
+func (r *run) terms(ctx context.Context) error {
+	join := func(ctx context.Context) (*coord.Hold, error) {
+		data, _ := json.Marshal(r.record()) // never fails
+		h, _, err := r.client.Stand(ctx, coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
+		return h, err
+	}
+	h, err := join(ctx)
+	for err == nil {
+		var over bool
+		if over, err = r.member(ctx, h); over || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return r.client.Failure("run", r.path, recipe.Ended(ctx))
+		}
+		err = r.insist(ctx, r.delayed, func(ctx context.Context) (err error) {
+			h, err = join(ctx)
+			return err
+		})
+	}
+	return r.client.Failure("run", r.path, err)
+}
+
+// refusal is why a member may not be one.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// insist calls f until it succeeds, with longer and longer pauses, and tells of
+// each attempt. It fails if ctx has ended, the client was closed, or the member
+// is refused or lost.
+func (r *run) insist(ctx context.Context, told func(attempt), f func(context.Context) error) error {
+	for pause := new(backoff); ; {
+		begun := time.Now()
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrClosed) || errors.As(err, new(refusal)) {
+			return err
+		}
+		failed := pause.failed(err, time.Since(begun))
+		told(failed)
+		select {
+		case <-time.After(failed.again):
+		case <-ctx.Done():
+			return recipe.Ended(ctx, err)
+		}
+	}
+}
+
+// delayed tells what the servers have refused.
+func (r *run) delayed(a attempt) { r.onEvent(Event{MemberIsDelayed, "", a.err, a.count, a.again}) }
+
 // term is a run for as long as its node lasts: a membership.
 type term struct {
 	*run
@@ -22,55 +111,54 @@ type term struct {
 	ctx   context.Context
 	end   context.CancelFunc
 	busy  sync.WaitGroup
-	joins bool   // those who follow the plan already
-	rival string // the node of a later member of the same ID, or ""
+	doubt doubt
+	told  int64 // the change, of a plan that cannot be read, that was told of
 
-	mu      sync.Mutex
+	// Guarded by run.mu.
 	err     error // that ends Run
 	over    bool  // the member has left
-	plan    *Plan // that it follows
-	tenders map[string]*tender
-	yielded map[string]int64 // the plan's generation when the key was asked for
+	plan    *Plan // that it follows, or nil
+	planned int64 // the change that made it
+	workers map[string]*worker
+	yielded map[string]int64 // the plan, by its change, when the key was asked for
 }
 
-// term is a member once. It reports whether Run is over.
-func (r *run) term(ctx context.Context) (over bool, err error) {
-	h, _, err := r.client.Stand(ctx, coord.Spec{Line: r.members(), Kind: "member", Recipe: r.path, Data: r.record(), Unlisted: true})
-	if err != nil {
-		return false, err
-	}
-	t := &term{run: r, hold: h, fresh: r.client.Fresh(), tenders: map[string]*tender{}, yielded: map[string]int64{}}
+// member is a member once. It reports whether Run is over.
+func (r *run) member(ctx context.Context, h *coord.Hold) (over bool, err error) {
+	t := &term{run: r, hold: h, fresh: r.client.Fresh(), told: -1, workers: map[string]*worker{}, yielded: map[string]int64{}}
 	t.ctx, t.end = context.WithCancel(h.Context(ctx))
 	defer t.end()
-	t.do(t.depart)
-	t.do(func() error {
-		err := t.admit()
-		if err == nil {
-			t.joins = t.admitted
-			t.do(t.lead)
-			err = t.follow()
-		}
-		return err
-	})
+	r.mu.Lock()
+	r.term = t
+	r.mu.Unlock()
+	t.do(t.awaitLeave)
+	t.do(t.announce)
+	t.do(t.follow)
+	t.do(t.lead)
 	<-t.ctx.Done()
 	// The other members are to know at once, whatever the functions do.
 	releasing, cancel := recipe.Grace(ctx)
 	defer cancel()
 	_ = h.Release(releasing)
 	t.busy.Wait()
-	return t.over || r.leaving() && ctx.Err() == nil, t.err
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.term = nil
+	return t.over || r.leaving() && ctx.Err() == nil && t.err == nil, t.err
 }
 
-// do calls f in the background, and ends Run if it fails before the term ends.
-// The loss of the member's node ends the term: f may learn of it first.
-func (t *term) do(f func() error) {
+// do calls f in the background, again and again while it fails, until the term
+// ends. The loss of the member's node ends the term: f may learn of it first.
+func (t *term) do(f func(context.Context) error) {
 	t.busy.Go(func() {
-		if err := f(); err != nil && t.ctx.Err() == nil && !errors.Is(err, coord.ErrLost) {
+		err := t.insist(t.ctx, t.delayed, f)
+		if err != nil && t.ctx.Err() == nil && !errors.Is(err, coord.ErrLost) {
 			t.fail(t.client.Failure("run", t.path, err))
 		}
 	})
 }
 
+// fail ends Run.
 func (t *term) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,27 +168,28 @@ func (t *term) fail(err error) {
 	t.end()
 }
 
-// depart tells the planner when the member is to leave.
-func (t *term) depart() error {
+// awaitLeave learns that the member is to leave.
+func (t *term) awaitLeave(ctx context.Context) error {
 	select {
 	case <-t.leave:
 	case <-t.hold.Revoked():
-		t.begin.Do(func() { close(t.leave) })
-	case <-t.ctx.Done():
+		t.toLeave()
+	case <-ctx.Done():
 		return nil
 	}
+	t.changed()
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.leaveIfDone()
-	t.mu.Unlock()
-	return t.client.Retry(t.ctx, func(ctx context.Context) error {
-		return recipe.NewRecord(t.client, t.hold.Node()).Change(ctx, t.hold.Txn, func([]byte, coord.Stat) ([]byte, error) { return t.record(), nil })
-	})
+	return nil
 }
+
+func (r *run) toLeave() { r.begin.Do(func() { close(r.leave) }) }
 
 // leaveIfDone ends the term of a leaving member that has nothing left. t.mu is
 // held.
 func (t *term) leaveIfDone() {
-	if !t.leaving() || len(t.tenders) > 0 || t.err != nil {
+	if !t.leaving() || len(t.workers) > 0 || t.err != nil {
 		return
 	}
 	if t.plan != nil && len(t.plan.Of(t.node())) > 0 {
@@ -110,286 +199,232 @@ func (t *term) leaveIfDone() {
 	t.end()
 }
 
+// announcePause is the time between two writes of a member's record, unless it
+// is to leave.
+const announcePause = time.Second
+
+// announce writes the member's record whenever it has changed.
+func (t *term) announce(ctx context.Context) error {
+	for {
+		select {
+		case <-t.news:
+		case <-ctx.Done():
+			return nil
+		}
+		err := t.client.Retry(ctx, func(ctx context.Context) error {
+			return recipe.NewRecord(t.client, t.hold.Node()).Change(ctx, t.hold.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
+				if inspect.IsRevocation(data) { // which is about to be written over
+					t.toLeave()
+				}
+				return json.Marshal(t.record())
+			})
+		})
+		if err != nil {
+			t.changed()
+			return err
+		}
+		select {
+		case <-time.After(announcePause):
+		case <-t.leave:
+		case <-ctx.Done():
+		}
+	}
+}
+
 // node is the name of the member's node.
 func (t *term) node() string { return lastPart(t.hold.Node()) }
 
-// admit waits until there is a plan with the member's list, or until the member
-// is first in line, and may make the list. It fails if members follow another.
-func (t *term) admit() error {
-	if t.admitted {
-		return nil
-	}
-	return t.fresh.Wait(t.ctx, func(v *coord.View) (bool, error) {
-		p, _, err := t.look(v)
-		if err != nil {
+// follow does as the plan says, and finds there whether the member is one.
+func (t *term) follow(ctx context.Context) error {
+	return t.fresh.Wait(ctx, func(v *coord.View) (bool, error) {
+		p, stat, err := t.look(v)
+		if p == nil || err != nil {
+			return false, t.unreadable(stat, err)
+		}
+		if known := t.learn(p); known.version > p.Version {
+			err := t.bring(ctx, known)
+			if errors.Is(err, coord.ErrTooLarge) {
+				err = refusal{err}
+			}
 			return false, err
 		}
-		if p != nil && (t.list.keys == nil || t.list.hash() == p.list().hash()) {
-			t.admitted = true
-			return true, nil
-		}
-		names, err := t.fresh.Children(t.ctx, t.members().Dir)
-		if err != nil {
+		if err := t.belongs(v, p); err != nil {
 			return false, err
 		}
-		if p != nil && slices.ContainsFunc(names, func(name string) bool { return name != t.node() && p.names(name) }) {
-			return false, fmt.Errorf("%w: members that run have another one (%s); start without a list, or change theirs by SetKeys",
-				ErrKeys, t.list.differs(p.list()))
+		if stat.Mzxid != t.planned {
+			t.apply(p, stat.Mzxid)
 		}
-		first, err := t.isFirst(v, names)
-		if first && t.list.keys == nil {
-			err = fmt.Errorf("%w: there is no list yet; start a member with one, or call SetKeys", ErrKeys)
-		}
-		return first, err
+		return false, nil
 	})
 }
 
-// look reads the plan; without one, it is nil.
-func (s *Shards) look(v *coord.View) (*Plan, coord.Stat, error) {
-	data, stat, err := recipe.NewRecord(s.client, s.planNode()).Look(v, nil)
-	if err != nil || stat.Czxid == 0 {
-		return nil, stat, err
-	}
-	p, err := decode(data)
-	return p, stat, err
-}
+var errNoList = errors.New("there is no list of keys yet, and this member has none; it waits for one")
 
-// isFirst reports whether the member is the first of those listed. If not, it
-// watches the one before it.
-func (t *term) isFirst(v *coord.View, names []string) (bool, error) {
-	line := t.members().Order(names, t.client.Dialect())
-	at := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Name == t.node() })
-	if v.Until(t.hold.Done()); at <= 0 {
-		return at == 0, nil
+// unreadable tells, once for each change, why there is nothing to follow. What
+// the member has, it keeps.
+func (t *term) unreadable(stat coord.Stat, err error) error {
+	e := Event{Kind: ListIsMissing, Err: errNoList}
+	switch {
+	case errors.Is(err, errNoPlan):
+		e.Kind, e.Err = PlanIsNoPlan, err
+	case errors.Is(err, errNewerPlan):
+		e.Kind, e.Err = PlanIsNewer, err
+	case err != nil:
+		return err
+	case t.knows().known():
+		return nil
 	}
-	_, _, err := v.Get(t.members().Dir + "/" + line[at-1].Name)
-	if errors.Is(err, coord.ErrNoNode) {
-		v.Again()
-		err = nil
-	}
-	return false, err
-}
-
-// follow does as the plan says.
-func (t *term) follow() error {
-	look := func(v *coord.View) (*Plan, error) {
-		p, _, err := t.look(v)
-		return p, err
-	}
-	same := func(a, b *Plan) bool { return a == nil || b != nil && a.Generation == b.Generation && a.By == b.By }
-	for p, err := range recipe.Observe(t.ctx, t.fresh, t.planNode(), look, same) {
-		if err == nil && p != nil {
-			err = t.apply(p)
-		}
-		if err != nil {
-			return err
-		}
+	if t.told != stat.Mzxid {
+		t.told = stat.Mzxid
+		t.onEvent(e)
 	}
 	return nil
+}
+
+func (r *run) knows() list {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known
+}
+
+// learn remembers the plan, and its list unless a newer one is known, which it
+// returns.
+func (t *term) learn(p *Plan) (known list) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = p
+	if p.Version > t.known.version || p.Version == t.known.version && p.names(t.node()) {
+		t.known = p.list()
+	}
+	if came := t.list; came.known() && p.Version > max(came.version, t.toldList) && p.list().hash() != came.hash() {
+		t.toldList = p.Version
+		t.onEvent(Event{Kind: ListIsNewer, Err: fmt.Errorf("the list has version %d, and this member came with version %d (%s)",
+			p.Version, came.version, came.differs(p.list()))})
+	}
+	return t.known
+}
+
+// doubt is what keeps a member out, and may pass.
+type doubt struct {
+	about string
+	until time.Time
+}
+
+// lasts reports whether something has kept the member out for a session
+// timeout.
+func (t *term) lasts(v *coord.View, about string) bool {
+	if t.doubt.about != about {
+		t.doubt = doubt{about, time.Now().Add(t.client.SessionTimeout())}
+	}
+	v.At(t.doubt.until)
+	return !time.Now().Before(t.doubt.until)
+}
+
+// belongs returns why the member is refused, if it is. It is in if the plan
+// names its node; if neither, it waits for the planner.
+func (t *term) belongs(v *coord.View, p *Plan) error {
+	if p.names(t.node()) {
+		t.doubt = doubt{}
+		return nil
+	}
+	if known := t.knows(); p.conflicts(known.hash(), known.version, p.list().hash()) {
+		followed, err := t.isFollowed(p)
+		if err != nil || !followed {
+			return err
+		}
+		return refusal{fmt.Errorf("%w: members have version %d (%s); start without a list, or make it version %d",
+			ErrKeys, p.Version, known.differs(p.list()), p.Version+1)}
+	}
+	others := slices.Clone(p.Members)
+	if i := slices.IndexFunc(others, func(m Member) bool { return m.ID == t.self.ID }); i >= 0 {
+		// A node that goes before long was made late by a server, of a claim
+		// that is given up; nobody asks for keys in its name.
+		if rival := others[i].Node; t.isLater(rival) {
+			_, there, err := v.Exists(t.members().Dir + "/" + rival)
+			if err == nil && there && t.lasts(v, rival) {
+				err = refusal{fmt.Errorf("%w: %s", ErrReplaced, t.self.ID)}
+			}
+			return err
+		}
+		others = slices.Delete(others, i, i+1)
+	}
+	if err := p.hasRoom(append(others, t.self)); err != nil && t.lasts(v, "room") {
+		return refusal{err}
+	}
+	return nil
+}
+
+// isLater reports whether another member's node stands behind this one's.
+func (t *term) isLater(node string) bool {
+	line := t.members().Order([]string{t.node(), node}, t.client.Dialect())
+	return len(line) == 2 && line[0].Name == t.node()
+}
+
+// isFollowed reports whether the list is set, or a member that the plan names
+// is there. If neither, the planner may replace it.
+func (t *term) isFollowed(p *Plan) (bool, error) {
+	if p.Version > 0 {
+		return true, nil
+	}
+	names, err := t.fresh.Children(t.ctx, t.members().Dir)
+	return slices.ContainsFunc(names, p.names), err
 }
 
 // apply makes the member stand in line for the keys that the plan gives it, and
 // for no others. It keeps a key that the plan gives to another member until
 // that member asks, and drains a key that the plan gives to nobody.
-func (t *term) apply(p *Plan) error {
-	t.doubt(p)
-	if p.names(t.node()) {
-		t.named.Store(true)
-	} else if t.joins && !t.named.Load() && t.self.List != "" && t.self.List != p.list().hash() {
-		return fmt.Errorf("%w: it has changed since this member came (%s)", ErrKeys, t.list.differs(p.list()))
-	}
+func (t *term) apply(p *Plan, change int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.plan = p
+	t.plan, t.planned = p, change
 	own := map[string]bool{}
 	for _, at := range p.Of(t.node()) {
 		own[p.Keys[at]] = true
 	}
-	for key, td := range t.tenders {
-		if own[key] && !td.quiet {
+	for key, w := range t.workers {
+		if own[key] && !w.quiet {
 			continue
 		}
-		if td.unwant(); own[key] {
+		if w.cancel(); own[key] {
 			continue // begins anew, and asks
 		}
 		if _, named := p.Owner(p.Place(key)); !named {
-			td.drop.Do(func() { close(td.dropped) })
+			w.drop()
 		}
 	}
 	for key := range own {
-		t.tend(key)
+		t.startKey(key)
 	}
 	t.leaveIfDone()
-	return nil
 }
 
-// doubt ends Run if the plan has a later member of the same ID that is there to
-// stay. One that goes within the session time-out was made late by a server, of
-// a claim that is given up; nobody asks for keys in its name.
-func (t *term) doubt(p *Plan) {
-	i := slices.IndexFunc(p.Members, func(m Member) bool { return m.ID == t.self.ID })
-	if i < 0 || p.Members[i].Node == t.node() || p.Members[i].Node == t.rival {
+// startKey begins to work for a key, unless the member does, or an earlier call
+// of its function has not returned; t.mu is held.
+func (t *term) startKey(key string) {
+	if tr := t.troubles[key]; t.workers[key] != nil || t.ctx.Err() != nil || tr != nil && tr.life == LifeGivenUp {
 		return
 	}
-	other := p.Members[i].Node
-	line := t.members().Order([]string{t.node(), other}, t.client.Dialect())
-	if len(line) != 2 || line[0].Name != t.node() {
-		return
-	}
-	t.rival = other
-	late := time.Now().Add(t.client.SessionTimeout())
-	t.do(func() error {
-		return t.fresh.Wait(t.ctx, func(v *coord.View) (bool, error) {
-			_, there, err := v.Exists(t.members().Dir + "/" + other)
-			if v.At(late); err == nil && there && !time.Now().Before(late) {
-				err = fmt.Errorf("%w: %s", ErrReplaced, t.self.ID)
-			}
-			return !there, err
-		})
-	})
-}
-
-// tender is a key that the member stands in line for, or owns.
-type tender struct {
-	key     string
-	wanted  context.Context // ends when the plan names another
-	unwant  context.CancelFunc
-	drop    sync.Once
-	dropped chan struct{} // closed when the key is to be drained without a request
-	quiet   bool          // asks nobody: whoever asked for the key may know a newer plan
-}
-
-// tend begins to tend a key, unless the member does; t.mu is held.
-func (t *term) tend(key string) {
-	if t.tenders[key] != nil || t.ctx.Err() != nil {
-		return
-	}
-	yielded, has := t.yielded[key]
-	td := &tender{key: key, dropped: make(chan struct{}), quiet: has && yielded == t.plan.Generation}
-	td.wanted, td.unwant = context.WithCancel(t.ctx)
-	t.tenders[key] = td
+	w := newWorker(t, key)
+	t.workers[key] = w
 	t.busy.Go(func() {
-		err := t.own(td)
-		td.unwant()
+		defer w.cancel()
+		w.own()
 		t.mu.Lock()
-		delete(t.tenders, key)
-		if err == nil && t.plan.Place(key) >= 0 {
-			if m, named := t.plan.Owner(t.plan.Place(key)); named && m.Node == t.node() {
-				t.tend(key)
-			}
-		}
+		defer t.mu.Unlock()
+		delete(t.workers, key)
+		t.startIfOwn(key)
 		t.leaveIfDone()
-		t.mu.Unlock()
-		if err != nil {
-			t.fail(err)
-		}
 	})
 }
 
-// own waits for a key, has the function work for it, and releases it.
-func (t *term) own(td *tender) error {
-	h, err := t.claim(td)
-	if err != nil {
-		if td.wanted.Err() != nil {
-			return nil
-		}
-		return t.client.Failure("run", t.path, err)
+// startIfOwn starts a key if the plan gives it to this member; t.mu is held.
+func (t *term) startIfOwn(key string) {
+	if t.plan == nil {
+		return
 	}
-	if td.wanted.Err() == nil {
-		err = t.serve(td, h)
+	if m, named := t.plan.Owner(t.plan.Place(key)); named && m.Node == t.node() {
+		t.startKey(key)
 	}
-	if errors.Is(h.Err(), coord.ErrLost) {
-		err = nil
-	}
-	releasing, cancel := recipe.Grace(t.ctx)
-	defer cancel()
-	_ = h.Release(releasing) // a deletion that is not confirmed goes on in the background
-	return err
-}
-
-// lastMoment is how long a function has to return after its context has ended
-// because it has not drained the key in time.
-const lastMoment = time.Second
-
-// serve calls the function, and returns when the key is to be released.
-func (t *term) serve(td *tender, h *coord.Hold) error {
-	draining := make(chan struct{})
-	inner, end := context.WithCancelCause(context.WithValue(t.ctx, drainingKey{}, (<-chan struct{})(draining)))
-	defer end(nil) // also when the function panics
-	ctx, returned := h.Context(inner), make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-h.Revoked():
-			t.mu.Lock()
-			t.yielded[td.key] = t.plan.Generation
-			t.mu.Unlock()
-		case <-td.dropped:
-		case <-ctx.Done():
-			return
-		}
-		close(draining)
-		timer := time.NewTimer(t.drain)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			end(ErrDrainTimeout)
-			timer.Reset(lastMoment)
-			select {
-			case <-timer.C:
-				h.Abandon()
-			case <-returned:
-			}
-		case <-ctx.Done():
-		}
-	})
-	err := t.f(ctx, td.key, h)
-	close(returned)
-	if err == nil {
-		select {
-		case <-draining:
-		case <-ctx.Done():
-		}
-	}
-	if end(nil); context.Cause(inner) == ErrDrainTimeout {
-		err = nil
-	}
-	watching.Wait()
-	return err
-}
-
-// claim stands in line for a key until it is owned, or the plan names another.
-// It asks the first in line to give the key up, which drains it.
-func (t *term) claim(td *tender) (*coord.Hold, error) {
-	line, asked := t.Line(td.key), ""
-	ctx, cancel := context.WithCancel(td.wanted) // ends the asking
-	defer cancel()
-	if td.quiet { // for a time, in which whoever asked for the key is to read a newer plan
-		defer time.AfterFunc(t.client.SessionTimeout(), func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			delete(t.yielded, td.key)
-			td.unwant() // begins anew, and asks
-		}).Stop()
-	}
-	return t.client.Acquire(td.wanted, coord.Spec{Line: line, Kind: "lock", Recipe: t.path, Exclusive: true}, func(ahead []coord.Contender) ([]int, bool) {
-		wait, granted := coord.First(ahead)
-		if !granted && !td.quiet && ahead[0].Name != asked {
-			asked = ahead[0].Name
-			node := line.Dir + "/" + asked
-			t.do(func() error { return t.ask(ctx, node) })
-		}
-		return wait, granted
-	})
-}
-
-// ask asks a contender to give its turn up.
-func (t *term) ask(ctx context.Context, node string) error {
-	err := t.client.Retry(ctx, func(ctx context.Context) error { return inspect.Revoke(ctx, t.client, node) })
-	if ctx.Err() != nil {
-		return nil // owned, or not wanted any more
-	}
-	return err
 }
 
 func lastPart(node string) string { return node[strings.LastIndexByte(node, '/')+1:] }

@@ -3,58 +3,111 @@ package shards
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // settle is how long the planner waits after a change for others that belong to
 // it, before it writes a plan.
 const settle = 100 * time.Millisecond
 
-// planner is the first member of the line.
+// look reads the plan; without one, it is nil.
+func (s *Shards) look(v *coord.View) (*Plan, coord.Stat, error) {
+	data, stat, err := recipe.NewRecord(s.client, s.planNode()).Look(v, nil)
+	if err != nil || stat.Czxid == 0 {
+		return nil, stat, err
+	}
+	p, err := decode(data)
+	return p, stat, err
+}
+
+// readable is look for one who writes plans: what is none is nil, too.
+func (s *Shards) readable(v *coord.View) (*Plan, coord.Stat, error) {
+	p, stat, err := s.look(v)
+	if errors.Is(err, errNoPlan) {
+		err = nil
+	}
+	return p, stat, err
+}
+
+// lead writes plans while it is this member's turn.
+func (t *term) lead(ctx context.Context) error {
+	p := &planner{term: t, arrived: map[string]string{}}
+	for {
+		err := t.awaitTurn(ctx)
+		for err == nil {
+			if err = p.step(ctx); errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNodeExists) || errors.Is(err, coord.ErrNoNode) {
+				err = nil // somebody else has changed the plan
+			}
+		}
+		if !errors.Is(err, errNotFirst) {
+			return err
+		}
+	}
+}
+
+// errNotFirst: another member plans.
+var errNotFirst = errors.New("another member plans")
+
+// awaitTurn waits until no member is ahead that can plan.
+func (t *term) awaitTurn(ctx context.Context) error {
+	return t.fresh.Wait(ctx, func(v *coord.View) (bool, error) {
+		p, _, err := t.readable(v)
+		if errors.Is(err, errNewerPlan) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		if !t.record().mayPlan(p) {
+			return false, nil
+		}
+		names, err := t.fresh.Children(ctx, t.members().Dir)
+		if err != nil {
+			return false, err
+		}
+		ahead := t.members().order(names)
+		at := slices.Index(ahead, t.hold.Node())
+		if v.Until(t.hold.Done()); at < 0 {
+			return false, t.hold.Err()
+		}
+		for i := at - 1; i >= 0; i-- {
+			data, stat, err := v.Get(ahead[i])
+			if errors.Is(err, coord.ErrNoNode) {
+				continue
+			} else if err != nil {
+				return false, err
+			}
+			if rec, ok := t.members().decode(ahead[i], data, stat); ok && rec.mayPlan(p) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// planner is the member that writes plans.
 type planner struct {
 	*term
-	last    *Plan             // as it was read last
-	arrived map[string]string // the node under which a key that was moved is owned, as it was seen
+	arrived map[string]string // the node under which a key that has moved is owned, as it was seen
 }
 
 // state is what a plan follows from.
 type state struct {
-	plan    *Plan // or nil
-	version int32 // of its node
+	version int32 // of the node; -1 if there is none
 	next    *Plan // or nil
 }
 
-// lead waits until the member is first in line, and writes plans from then on.
-func (t *term) lead() error {
-	err := t.fresh.Wait(t.ctx, func(v *coord.View) (bool, error) {
-		names, err := t.fresh.Children(t.ctx, t.members().Dir)
-		if err != nil {
-			return false, err
-		}
-		return t.isFirst(v, names)
-	})
-	t.mu.Lock()
-	p := &planner{term: t, last: t.plan, arrived: map[string]string{}}
-	t.mu.Unlock()
-	for err == nil {
-		if err = p.step(); errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNodeExists) || errors.Is(err, coord.ErrNoNode) {
-			err = t.admit() // somebody else has changed the plan
-		}
-	}
-	return err
-}
-
 // step waits until another plan is to be written, and writes it.
-func (p *planner) step() error {
+func (p *planner) step(ctx context.Context) error {
 	var s state
 	var due time.Time
-	err := p.fresh.Wait(p.ctx, func(v *coord.View) (_ bool, err error) {
+	err := p.fresh.Wait(ctx, func(v *coord.View) (_ bool, err error) {
 		if s, err = p.read(v); err != nil || s.next == nil {
 			due = time.Time{}
 			return false, err
@@ -69,130 +122,141 @@ func (p *planner) step() error {
 		return err
 	}
 	op := coord.SetOp(p.planNode(), s.next.encode(), s.version)
-	if s.plan == nil {
+	if s.version < 0 {
 		op = coord.CreateOp(p.planNode(), s.next.encode())
 	}
-	err = p.client.Retry(p.ctx, func(ctx context.Context) error {
+	return p.client.Retry(ctx, func(ctx context.Context) error {
 		_, err := p.hold.Txn(ctx, op) // names the version, so it is carried out once
 		return err
 	})
-	if err == nil {
-		p.admitted = true
-	}
-	return err
 }
 
-// read reads the members, the plan, and where the keys are that were moved, and
+// read reads the plan, the members, and where the keys are that have moved, and
 // says which plan follows.
 func (p *planner) read(v *coord.View) (s state, err error) {
-	plan, stat, err := p.look(v)
+	plan, stat, err := p.readable(v)
 	if err != nil {
 		return s, err
 	}
-	s = state{plan: plan, version: stat.Version}
-	there, err := p.lookAtMembers(v, plan)
+	there, err := p.members().look(v)
 	if err != nil {
 		return s, err
 	}
-	base := cmp.Or(plan, p.last, new(Plan)) // somebody may have deleted the plan
-	if p.last = base; len(base.Keys) == 0 || !p.admitted && p.list.keys != nil && base.list().hash() != p.list.hash() {
-		base = base.relist(p.list, p.self.ID)
+	if first := slices.IndexFunc(there, func(r record) bool { return r.mayPlan(plan) }); first < 0 || there[first].Node != p.node() {
+		return s, errNotFirst
 	}
-	done, err := p.lookAtMoves(v, base)
+	if s.version = stat.Version; stat.Czxid == 0 {
+		s.version = -1
+	}
+	base := p.base(plan, there)
+	if base == nil {
+		return s, nil // this member is about to be refused
+	}
+	m, err := p.lookAtMoves(v, base, there)
 	if err != nil {
 		return s, err
 	}
-	now := time.Now()
-	for _, when := range base.Moved {
-		if cool := time.Unix(when, 0).Add(p.limits.cooldown); cool.After(now) {
-			v.At(cool)
-		}
-	}
-	if s.next = base.next(there, p.self.ID, p.limits, done, now); s.next == nil && base != plan {
+	s.next = base.next(base.admit(there), p.self.ID, p.limits, m.pending, m.now)
+	if s.next == nil && (base != plan || base.Room != p.room()) {
 		s.next = base
+	}
+	if s.next != nil {
+		s.next.Room = p.room()
 	}
 	return s, nil
 }
 
-// lookAtMembers reads who is there and may own keys of the plan: all whose list
-// is the plan's, or who follow it already.
-func (s *Shards) lookAtMembers(v *coord.View, plan *Plan) (there []Member, err error) {
-	names, err := v.Dir(s.members().Dir)
+// base is the plan that the next one follows from. A plan that is gone, or was
+// written over, is the one that this member knows; so are the owners in one
+// that names nobody. A list that nobody has set, and nobody follows, is
+// replaced by this member's. It is nil if the plan cannot have this member.
+func (p *planner) base(plan *Plan, there []record) *Plan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	base := cmp.Or(plan, p.last, new(Plan))
+	if len(base.Members) == 0 && p.last != nil {
+		base = p.last.relist(base.list())
+	}
+	p.last = base
+	known := p.known
+	followed := base.Version > 0 || slices.ContainsFunc(there, func(r record) bool { return base.names(r.Node) })
+	switch {
+	case base.names(p.node()) && known.version <= base.Version, !base.conflicts(known.hash(), known.version, base.list().hash()):
+		return base
+	case known.version > base.Version, !followed:
+		return base.relist(known)
+	}
+	return nil
+}
+
+// moved is what the planner knows of the keys that have moved.
+type moved struct {
+	now     time.Time // by the ensemble's clock
+	pending func(at int) bool
+}
+
+// lookAtMoves finds out which of the keys that have moved are still under way,
+// as far as the limits need that. It has the planner look again when that may
+// have changed.
+func (p *planner) lookAtMoves(v *coord.View, plan *Plan, there []record) (m moved, err error) {
+	if !p.limits.timed() {
+		return m, nil
+	}
+	if m.now, err = p.client.EnsembleTime(v.Context(), p.members().Dir, time.Minute); err != nil {
+		return m, err
+	}
+	pending := map[int]bool{}
+	for at, when := range plan.Moved {
+		since := time.Unix(min(when, m.now.Unix()), 0)
+		lookAgain := func(after time.Duration) (due bool) {
+			left := since.Add(after).Sub(m.now)
+			if left > 0 {
+				v.At(time.Now().Add(left))
+			}
+			return left <= 0
+		}
+		lookAgain(p.limits.cooldown)
+		if p.limits.moves > 0 && !lookAgain(p.mostForAMove()) {
+			pending[at] = p.isUnderWay(v, plan, at, there)
+		}
+	}
+	m.pending = func(at int) bool { return pending[at] }
+	return m, nil
+}
+
+// mostForAMove is how long a move counts: as long as this member's functions
+// may take, and for a session that has to end first.
+func (p *planner) mostForAMove() time.Duration {
+	extra := p.client.SessionTimeout() + lastMoment
+	return min(p.drain, math.MaxInt64-extra) + extra
+}
+
+// isUnderWay reports whether a key that has moved has yet to arrive: its member
+// does not have it, and nobody but members does.
+func (p *planner) isUnderWay(v *coord.View, plan *Plan, at int, there []record) bool {
+	key := plan.Keys[at]
+	to, _ := plan.Owner(at)
+	if p.arrived[key] == to.Node {
+		return false
+	}
+	line := p.Line(key)
+	names, err := v.Dir(line.Dir)
 	if err != nil {
-		return nil, err
+		return false // it is that key's trouble
 	}
-	line, paths := s.members().Order(names, s.client.Dialect()), []string{}
-	for _, c := range line {
-		paths = append(paths, s.members().Dir+"/"+c.Name)
+	order := line.Order(names, p.client.Dialect())
+	if len(order) == 0 {
+		return true
 	}
-	v.Ahead(paths...)
-	for i, c := range line {
-		data, _, err := v.Get(paths[i])
-		if errors.Is(err, coord.ErrNoNode) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if m, ok := s.member(c.Name, data, plan); ok {
-			there = append(there, m)
+	infos, err := inspect.Describe(v.Context(), p.fresh, line.Dir, order[:1])
+	if err != nil || len(infos) == 0 {
+		return err == nil
+	}
+	for _, node := range infos[0].Under {
+		if slices.ContainsFunc(there, func(r record) bool { return r.Node == node }) {
+			p.arrived[key] = node
+			return node != to.Node
 		}
 	}
-	return there, nil
-}
-
-// member reads a member's record. One that somebody has written over is known
-// by the plan.
-func (s *Shards) member(node string, data []byte, plan *Plan) (m Member, ok bool) {
-	known := -1
-	if plan != nil {
-		known = slices.IndexFunc(plan.Members, func(m Member) bool { return m.Node == node })
-	}
-	if json.Unmarshal(data, &m) != nil || m.ID == "" || !m.valid() {
-		if known < 0 {
-			return m, false
-		}
-		return plan.Members[known], true
-	}
-	wanted := s.list.hash()
-	if plan != nil {
-		wanted = plan.list().hash()
-	}
-	ok = known >= 0 || m.List == "" || m.List == wanted
-	m.Node, m.List = node, ""
-	return m, ok
-}
-
-// lookAtMoves returns which of the keys that were moved have arrived, as far as
-// the limits need that.
-func (p *planner) lookAtMoves(v *coord.View, plan *Plan) (done func(key string) bool, err error) {
-	done = func(key string) bool {
-		m, named := plan.Owner(plan.Place(key))
-		return named && p.arrived[key] == m.Node
-	}
-	if p.limits.moves == 0 {
-		return done, nil
-	}
-	for at := range plan.Moved {
-		key := plan.Keys[at]
-		if done(key) {
-			continue
-		}
-		line := p.Line(key)
-		names, err := v.Dir(line.Dir)
-		if err != nil {
-			return nil, err
-		}
-		order := line.Order(names, p.client.Dialect())
-		if len(order) == 0 {
-			continue
-		}
-		infos, err := inspect.Describe(v.Context(), p.fresh, line.Dir, order[:1])
-		if err != nil {
-			return nil, err
-		}
-		for _, first := range infos {
-			p.arrived[key] = plan.holder(first).Node
-		}
-	}
-	return done, nil
+	return false
 }

@@ -1,14 +1,13 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -19,12 +18,12 @@ import (
 )
 
 var (
-	// ErrKeys: members that run have another list of keys, or there is none.
+	// ErrKeys: members that run have another list of keys, which is not older;
+	// see [ListVersion] and [Shards.SetKeys].
 	ErrKeys = errors.New("another list of keys")
 	// ErrReplaced: a member that came later has the same ID.
 	ErrReplaced = errors.New("another member has the ID")
-	// ErrDrainTimeout is the cause of the end of a function's context that has
-	// not drained its key in time; see [DrainTimeout].
+	// ErrDrainTimeout: a function has not returned in time; see [DrainTimeout].
 	ErrDrainTimeout = errors.New("the key was not drained in time")
 	// ErrNoOwner: nobody has the key.
 	ErrNoOwner = errors.New("the key has no owner")
@@ -34,41 +33,60 @@ var (
 // one of its members, once [Shards.Run] is called. It is safe for concurrent
 // use.
 type Shards struct {
-	client *coord.Client
-	path   string
-	self   Member
-	list   list // that the member comes with; without keys, any
-	limits limits
-	drain  time.Duration
-	runs   atomic.Pointer[run] // or nil
+	client   *coord.Client
+	path     string
+	self     Member
+	list     list // that the member comes with; without keys, any
+	limits   limits
+	drain    time.Duration
+	failFast bool
+	onEvent  func(Event)
+	runs     atomic.Pointer[run] // or nil
 }
 
 // Option sets something about [Shards].
 type Option func(*Shards) error
 
 // Keys is the list of keys. The first member makes it; a member that comes with
-// another one while members with the former run is refused ([ErrKeys]). Without
-// a list, a member takes the one that there is. See [Shards.SetKeys].
+// another one while members with the former run is refused ([ErrKeys]), unless
+// one of the two lists is newer ([ListVersion], [Shards.SetKeys]). Without a
+// list, a member takes the one that there is, and waits until there is one.
 func Keys(keys ...string) Option {
-	return func(s *Shards) (err error) {
-		s.list, err = newList(keys)
-		return err
-	}
+	return func(s *Shards) error { return s.setOwn(newList(keys)) }
 }
 
 // Ranges is [Keys] for n ranges of a hash: [RangeOf] tells the range of an
 // item.
 func Ranges(n int) Option {
-	return func(s *Shards) (err error) {
-		s.list, err = newRanges(n)
-		return err
+	return func(s *Shards) error { return s.setOwn(newRanges(n)) }
+}
+
+func (s *Shards) setOwn(l list, err error) error {
+	s.list.keys, s.list.ranges = l.keys, l.ranges
+	return err
+}
+
+// ListVersion says which version of the list [Keys] or [Ranges] are. A member
+// that comes with a newer one than there is makes it the list, as
+// [Shards.SetKeys] does, which counts versions from 1. A member that comes with
+// an older one follows the newer, and is told ([ListIsNewer]). So a list is
+// changed by a rolling deployment, and back by another with a still higher
+// version. By default the version is 0, which is older than all others.
+func ListVersion(v int64) Option {
+	return func(s *Shards) error {
+		if v < 0 {
+			return fmt.Errorf("%w: version %d of the list: it must not be negative", coord.ErrInvalid, v)
+		}
+		s.list.version = v
+		return nil
 	}
 }
 
 // ID names the member. A member that starts again under its ID gets the keys
 // back that it had, if it is there before the plan has changed; by default each
 // has a new ID. IDs must be unique: a member whose ID another takes loses its
-// keys to that one, and ends within the session time-out ([ErrReplaced]).
+// keys to that one, and ends if that one is there for a session timeout
+// ([ErrReplaced]).
 func ID(id string) Option {
 	return func(s *Shards) error {
 		if id == "" || len(id) > maxName || strings.ContainsAny(id, "\n\r") || !utf8.ValidString(id) {
@@ -95,8 +113,8 @@ func Weight(w int) Option {
 // zone that it comes from.
 func Zone(zone string) Option {
 	return func(s *Shards) error {
-		if !utf8.ValidString(zone) {
-			return fmt.Errorf("%w: zone %.40q: it must be UTF-8", coord.ErrInvalid, zone)
+		if len(zone) > maxName || !utf8.ValidString(zone) {
+			return fmt.Errorf("%w: zone %.40q: it must have at most %d bytes of UTF-8", coord.ErrInvalid, zone, maxName)
 		}
 		s.self.Zone = zone
 		return nil
@@ -116,9 +134,10 @@ func Data(data []byte) Option {
 }
 
 // MovesAtATime bounds how many keys move from one member to another at the same
-// time. Keys that nobody has, as after a crash, count for nothing. By default
-// all that are to move do so at once. The option of the planner, which is the
-// first member, counts.
+// time. Keys that no member has, as after a crash, count for nothing, and
+// neither does a move that has not ended within the planner's [DrainTimeout]
+// and a session timeout. By default all that are to move do so at once. The
+// option of the planner, which is the first member, counts.
 func MovesAtATime(n int) Option {
 	return func(s *Shards) error {
 		if n < 1 {
@@ -130,8 +149,8 @@ func MovesAtATime(n int) Option {
 }
 
 // Cooldown is how long a key that has moved is left where it is, unless its
-// owner leaves or dies; by the planner's clock, in whole seconds. The option of
-// the planner counts.
+// owner leaves or dies; by the ensemble's clock, in whole seconds, and up to a
+// thirtieth longer. The option of the planner counts.
 func Cooldown(d time.Duration) Option {
 	return func(s *Shards) error {
 		if d < 0 {
@@ -142,14 +161,38 @@ func Cooldown(d time.Duration) Option {
 	}
 }
 
-// DrainTimeout is how long this member's function may take to drain a key that
-// is to move: 30 s by default. Then its context ends, and the key is released.
+// DrainTimeout is how long this member's functions may take to return, once
+// their key is to move or their context has ended: 30 s by default. Then the
+// context ends ([ErrDrainTimeout]), and a second later the key is given up: it
+// is released, the planner gives it to another member, and this one takes it no
+// more before the function has returned.
 func DrainTimeout(d time.Duration) Option {
 	return func(s *Shards) error {
 		if d <= 0 {
-			return fmt.Errorf("%w: drain time-out %v: it must be positive", coord.ErrInvalid, d)
+			return fmt.Errorf("%w: drain timeout %v: it must be positive", coord.ErrInvalid, d)
 		}
 		s.drain = d
+		return nil
+	}
+}
+
+// FailFast has the first error of a function end Run, which returns it. By
+// default that key alone waits, and its function is called again.
+func FailFast() Option {
+	return func(s *Shards) error {
+		s.failFast = true
+		return nil
+	}
+}
+
+// OnEvent has f hear of what goes wrong, and stays so, in this member: see
+// [Event]. It is called from several goroutines, and must not block.
+func OnEvent(f func(Event)) Option {
+	return func(s *Shards) error {
+		if f == nil {
+			return fmt.Errorf("%w: the function for events is nil", coord.ErrInvalid)
+		}
+		s.onEvent = f
 		return nil
 	}
 }
@@ -164,22 +207,49 @@ func New(client *coord.Client, path string, opts ...Option) (*Shards, error) {
 	var suffix [4]byte
 	_, _ = rand.Read(suffix[:]) // never fails
 	id := strings.ReplaceAll(client.Identity(), " ", "-") + "-" + hex.EncodeToString(suffix[:])
-	s := &Shards{client: client, path: path, self: Member{ID: id, Weight: 1}, drain: 30 * time.Second}
+	s := &Shards{client: client, path: path, self: Member{ID: id, Weight: 1}, drain: 30 * time.Second, onEvent: func(Event) {}}
 	if err := recipe.Configure(s, path, opts); err != nil {
 		return nil, err
 	}
-	s.self.List = s.list.hash()
-	return s, client.Failure("new", path, s.list.fits(client))
+	return s, client.Failure("new", path, s.mayPlan())
 }
+
+// mayPlan returns an error if the plan might not fit into the node with this
+// member alone.
+func (s *Shards) mayPlan() error {
+	if !s.list.known() {
+		if s.list.version > 0 {
+			return fmt.Errorf("%w: version %d of no list; name Keys or Ranges", coord.ErrInvalid, s.list.version)
+		}
+		return nil
+	}
+	return s.fits(new(Plan).relist(s.list), s.self)
+}
+
+// fits returns an error if the plan of a list might not fit into the node. The
+// list may take three quarters of it.
+func (s *Shards) fits(p *Plan, members ...Member) error {
+	bare := p.list().size()
+	if most := s.client.MaxPacket() / 4 * 3; bare > most {
+		return fmt.Errorf("%w: %w: the list of %d keys takes %d bytes, and one node has room for a list of %d; "+
+			"use fewer or shorter keys, or Ranges", coord.ErrInvalid, coord.ErrTooLarge, len(p.Keys), bare, most)
+	}
+	room := *p
+	room.Room = cmp.Or(p.Room, s.room())
+	if err := room.hasRoom(members); err != nil {
+		return fmt.Errorf("%w: %w", coord.ErrInvalid, err)
+	}
+	return nil
+}
+
+// room is how large a plan this member can write: a packet, without the names
+// around the plan.
+func (s *Shards) room() int { return s.client.MaxPacket() - 1024 - 4*len(s.path) }
 
 // ID returns the member's ID.
 func (s *Shards) ID() string { return s.self.ID }
 
 func (s *Shards) planNode() string { return s.path + "/plan" }
-
-func (s *Shards) members() coord.Line {
-	return coord.Line{Dir: s.path + "/members", Kinds: []string{"member"}}
-}
 
 // Line returns the line of a key's lock. Its first contender owns the key.
 func (s *Shards) Line(key string) coord.Line {
@@ -189,44 +259,41 @@ func (s *Shards) Line(key string) coord.Line {
 // Parts are the names of the nodes below the path of shards.
 func Parts() []string { return []string{"plan", "members", "keys"} }
 
-// Func works for one key. Its context ends when the key is lost; see
-// [Draining] for how it is asked to let the key go.
-type Func = func(ctx context.Context, key string, h *coord.Hold) error
-
-// Run is a member until ctx ends, f fails, or [Shards.Leave] is called: it
-// calls f for each key that the member owns, each in a goroutine of its own,
-// and never twice at a time for one key. When [Draining] is closed, f finishes
-// and returns; then the key is released, and the member that the plan names has
-// it. A function that returns nil earlier has nothing more to do: the member
-// keeps the key, and calls it no more until it gets the key anew. An error ends
-// Run, which returns it, unless the key was lost before.
+// Run is a member until ctx ends, [Shards.Leave] is called, or the member is
+// refused. It calls f for each key that the member owns, each in a goroutine of
+// its own, and never twice at a time for one key. When [Draining] is closed, f
+// finishes and returns; then the key is released, and the member that the plan
+// names has it. A function that returns nil earlier has nothing more to do: the
+// member keeps the key, and calls it no more until it gets the key anew.
+//
+// A function that returns an error, panics or exits (runtime.Goexit) fails. The
+// member keeps the key, and calls the function again after 1 s, then after
+// twice as long each time, up to a minute; it tells so ([OnEvent],
+// [Shards.Status]). No other key is touched. See [FailFast] for the
+// alternative. A key that cannot be had, since another program's node or an ACL
+// is in the way, is tried for in the same way.
 //
 // When ctx ends, the contexts of all functions end at once, and Run returns
-// after the last of them has: a planned stop calls Leave first. A member whose
-// session is lost joins again. Run returns nil after Leave. It fails with
-// [ErrKeys] or [ErrReplaced] if it may not be a member, and with
-// [coord.ErrTooLarge] if it is the planner and the plan fits into no node. One
-// Run at a time.
+// after the last of them has, or [DrainTimeout] and a second later: a planned
+// stop calls Leave first. A member whose session or node is lost joins again.
+// Run returns nil after Leave. It fails with [ErrKeys], [ErrReplaced], or
+// [coord.ErrTooLarge] (the plan has no room for one more) if it is refused; and
+// if the servers do not let it join at all. The error matches [ErrDrainTimeout]
+// as well if functions have not returned. One Run at a time.
 func (s *Shards) Run(ctx context.Context, f Func) error {
 	if f == nil {
 		return s.client.Failure("run", s.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
-	r := &run{Shards: s, f: f, leave: make(chan struct{}), left: make(chan struct{})}
+	r := &run{
+		Shards: s, f: f, leave: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), known: s.list, troubles: map[string]*trouble{},
+	}
 	if !s.runs.CompareAndSwap(nil, r) {
 		return s.client.Failure("run", s.path, fmt.Errorf("%w: it runs already; make another Shards for another member", coord.ErrInvalid))
 	}
-	defer func() { // also when f panics
-		s.runs.Store(nil)
-		close(r.left)
-	}()
-	for {
-		if over, err := r.term(ctx); over || err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return s.client.Failure("run", s.path, recipe.Ended(ctx))
-		}
-	}
+	defer close(r.left)
+	defer s.runs.Store(nil)
+	err := r.terms(ctx)
+	return recipe.Joined(err, s.client.Failure("run", s.path, r.notReturned()))
 }
 
 // Leave gives all keys to other members, one after the other where
@@ -247,37 +314,6 @@ func (s *Shards) Leave(ctx context.Context) error {
 	case <-ctx.Done():
 		return s.client.Failure("leave", s.path, recipe.Ended(ctx))
 	}
-}
-
-// run is a call of [Shards.Run].
-type run struct {
-	*Shards
-	f        Func
-	begin    sync.Once
-	leave    chan struct{} // closed by Leave
-	left     chan struct{} // closed at the end
-	admitted bool          // the plan has had the member's list, or the member may follow any
-	named    atomic.Bool   // by a plan: the member follows every list from then on
-}
-
-func (r *run) leaving() bool {
-	select {
-	case <-r.leave:
-		return true
-	default:
-		return false
-	}
-}
-
-// record is what the member's node says.
-func (r *run) record() []byte {
-	m := r.self
-	m.Leaving = r.leaving()
-	if r.named.Load() {
-		m.List = ""
-	}
-	data, _ := json.Marshal(m) // never fails
-	return data
 }
 
 type drainingKey struct{}

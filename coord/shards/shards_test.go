@@ -72,7 +72,7 @@ func TestWhatIsNoSetOfShardsIsRefused(t *testing.T) {
 		"at most 1024":             shards.Data(make([]byte, 1025)),
 		"0 moves at a time":        shards.MovesAtATime(0),
 		"cooldown -1ns":            shards.Cooldown(-1),
-		"drain time-out 0s":        shards.DrainTimeout(0),
+		"drain timeout 0s":         shards.DrainTimeout(0),
 		`ID "\xff"`:                shards.ID("\xff"),
 		`zone "\xff"`:              shards.Zone("\xff"),
 		`key "\xff"`:               shards.Keys("\xff"),

@@ -112,6 +112,13 @@ func (d *board) forget() {
 	d.gap, d.moves = 0, 0
 }
 
+// forgetTokens is for a server that has lost its data: tokens go back.
+func (d *board) forgetTokens() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.token)
+}
+
 // member is a member that runs.
 type member struct {
 	*shards.Shards
@@ -224,6 +231,48 @@ func (m *member) leaves(b bubble) {
 	b.Helper()
 	require.NoError(b, m.Leave(b.Context()))
 	require.NoError(b, <-m.ended)
+}
+
+// fails returns why a member has ended by itself.
+func (m *member) fails(b bubble) error {
+	b.Helper()
+	select {
+	case err := <-m.ended:
+		return err
+	case <-time.After(3 * coordtest.T):
+		b.Fatal("the member goes on")
+		return nil
+	}
+}
+
+// telling is a member whose events are kept.
+type telling struct {
+	*member
+	events chan shards.Event
+}
+
+// startTelling is start for a member whose events matter.
+func (b bubble) startTelling(id string, opts ...shards.Option) telling {
+	b.Helper()
+	return b.runTelling(b.work(id), append([]shards.Option{shards.ID(id)}, opts...)...)
+}
+
+func (b bubble) runTelling(f shards.Func, opts ...shards.Option) telling {
+	b.Helper()
+	events := make(chan shards.Event, 10_000)
+	return telling{b.run(b.Open(), f, append(opts, shards.OnEvent(func(e shards.Event) { events <- e }))...), events}
+}
+
+// next is what the member tells next.
+func (m telling) next(b bubble) shards.Event {
+	b.Helper()
+	select {
+	case e := <-m.events:
+		return e
+	case <-time.After(3 * coordtest.T):
+		b.Fatal("the member tells nothing")
+		return shards.Event{}
+	}
 }
 
 // finish ends a member at once.
@@ -430,30 +479,69 @@ func TestAPlannerThatDiesWhileItWrites(t *testing.T) {
 
 func TestMembersWithAnotherListAreToldSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		require.ErrorIs(b, <-b.start("none").ended, shards.ErrKeys, "there is no list yet")
 		one := b.alone(10)
 		two := b.start("two")
 		b.settled(10, 2)
-		wrong := <-b.start("wrong", keys(11)).ended
+		wrong := b.start("wrong", keys(11)).fails(b)
 		require.ErrorIs(b, wrong, shards.ErrKeys)
 		require.ErrorContains(b, wrong, `only here: 1, such as "key 0010"`)
-		require.ErrorIs(b, <-b.start("wrong", shards.Ranges(10)).ended, shards.ErrKeys)
+		require.ErrorContains(b, wrong, "make it version 1")
+		require.ErrorIs(b, b.start("wrong", shards.Ranges(10)).fails(b), shards.ErrKeys)
 		before, _ := b.loads()
 		require.Equal(b, map[string]int{"one": 5, "two": 5}, before)
-		// While the list changes, keys in both stay.
+		one.finish(b)
+		two.finish(b)
+		// Nobody has set the former list, and nobody follows it.
+		b.start("three", keys(9))
+		b.start("four", keys(9))
+		b.settled(9, 2)
+	})
+}
+
+func TestAMemberWithoutAListWaitsForOne(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		told := b.startTelling("none")
+		require.Equal(b, shards.ListIsMissing, told.next(b).Kind)
+		_, err := b.Open().Children(b.Context(), "/shards/plan")
+		require.ErrorIs(b, err, coord.ErrNoNode, "it plans nothing")
+		b.start("one", keys(10))
+		b.settled(10, 2)
+	})
+}
+
+func TestAListThatIsSetHasItsKeysOwnedAndLeavesTheOthers(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.pair(10)
 		b.forget()
-		require.NoError(b, two.SetKeys(b.Context(), "key 0003", "key 0007", "new"))
+		require.NoError(b, b.shards(b.Open()).SetKeys(b.Context(), "key 0003", "key 0007", "new"))
 		for all := 0; all != 3; _, all = b.loads() {
 			time.Sleep(time.Second)
 		}
-		require.Zero(b, b.moves)
-		require.ErrorIs(b, <-b.start("former", keys(10)).ended, shards.ErrKeys)
-		one.finish(b)
-		two.finish(b)
-		// Nobody follows the former list.
-		b.start("three", keys(10))
-		b.start("four", keys(10))
-		b.settled(10, 2)
+		require.Zero(b, b.moves, "keys in both stay")
+	})
+}
+
+// A deployment replaces members one by one, and brings a list; then an old
+// member comes back.
+func TestARollingDeploymentBringsANewerList(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		all := b.several(3, keys(10))
+		b.settled(10, 3)
+		for i, m := range all {
+			m.leaves(b)
+			all[i] = b.start(fmt.Sprint("m", i), keys(12), shards.ListVersion(1))
+			b.settled(12, 3)
+		}
+		all[0].leaves(b)
+		old := b.startTelling("m0", keys(10))
+		b.settled(12, 3)
+		is := old.next(b)
+		require.Equal(b, shards.ListIsNewer, is.Kind)
+		require.ErrorContains(b, is.Err, "version 1")
+		require.ErrorIs(b, b.start("other", keys(11), shards.ListVersion(1)).fails(b), shards.ErrKeys, "of the same version")
+		old.leaves(b)
+		b.start("m0", keys(10), shards.ListVersion(2)) // back
+		b.settled(10, 3)
 	})
 }
 
@@ -638,12 +726,11 @@ func TestAPlanIsWrittenForTheOneThatWasRead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one := b.alone(10)
 		writing := b.Server.Inject(zkembed.Match{Session: one.client.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1}, zkembed.Delay(5*time.Second))
-		two, three := b.start("two"), b.start("three", keys(10))
+		two := b.start("two")
 		<-writing.Struck()
 		require.NoError(b, two.SetKeys(b.Context(), "a", "b"))
 		time.Sleep(10 * time.Second)
 		b.settled(2, 2)
-		require.ErrorIs(b, <-three.ended, shards.ErrKeys, "its list is the former one")
 	})
 }
 
@@ -677,13 +764,8 @@ func TestAPlanThatIsDeletedIsMadeAgain(t *testing.T) {
 		b.settled(4, 1)
 		require.NoError(b, admin.Delete(b.Context(), "/shards/plan", -1))
 		time.Sleep(time.Second)
-		three := b.start("three")
+		b.start("three")
 		b.settled(4, 2)
-		_, err := admin.Set(b.Context(), "/shards/plan", []byte("nonsense"), -1)
-		require.NoError(b, err)
-		for _, m := range []*member{two, three} {
-			require.ErrorContains(b, <-m.ended, `no plan: "nonsense"`)
-		}
 	})
 }
 
@@ -703,12 +785,12 @@ func TestAFunctionThatReturnsEarlyKeepsItsKey(t *testing.T) {
 	})
 }
 
-func TestAnErrorOfAFunctionEndsRun(t *testing.T) {
+func TestFailFastEndsRunWithTheFirstErrorOfAFunction(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		b.alone(10)
 		noLuck := errors.New("no luck")
-		m := b.run(b.Open(), func(context.Context, string, *coord.Hold) error { return noLuck })
-		require.Equal(b, noLuck, <-m.ended)
+		m := b.run(b.Open(), func(context.Context, string, *coord.Hold) error { return noLuck }, shards.FailFast())
+		require.Equal(b, noLuck, m.fails(b))
 		b.settled(10, 1)
 	})
 }

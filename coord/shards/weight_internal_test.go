@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // The record of another program.
@@ -15,10 +17,12 @@ func TestAMemberWithAWeightThatNoOptionGivesIsNone(t *testing.T) {
 		require.NoError(t, err)
 		var there []Member
 		for _, node := range []string{"n1", "n2", "n3"} {
-			m, ok := new(Shards).member(node, data, nil)
-			require.Equal(t, weight <= maxWeight, ok)
-			if m.ID = node; ok {
-				there = append(there, m)
+			rec, ok := members{}.decode(node, data, coord.Stat{Owner: 1})
+			require.True(t, ok)
+			require.Equal(t, weight <= maxWeight, rec.ID != "")
+			if rec.ID != "" {
+				rec.ID = node
+				there = append(there, rec.Member)
 			}
 		}
 		p := &Plan{Keys: ranges(256), Ranges: 256, Owners: make([]int, 256)}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -18,6 +19,7 @@ import (
 type ShardsVerb struct {
 	Keys         []string       `placeholder:"KEY,…" help:"The keys. Without, those that there are."`
 	Ranges       int            `placeholder:"N" help:"The keys are N ranges of a hash."`
+	ListVersion  int64          `placeholder:"N" help:"The version of the list, 0 by default: a newer list replaces an older one, and who has the older follows."`
 	ID           string         `name:"id" placeholder:"NAME" help:"The member's name. One that is back under its name gets its keys again."`
 	Weight       int            `placeholder:"N" default:"1" help:"The member's share, relative to other members'."`
 	Zone         string         `placeholder:"NAME" help:"Where the member is: a key that must move prefers its zone."`
@@ -25,6 +27,8 @@ type ShardsVerb struct {
 	Moves        int            `placeholder:"N" help:"Move at most N keys at a time."`
 	Cooldown     time.Duration  `placeholder:"D" help:"Leave a key that has moved where it is for D."`
 	DrainTimeout time.Duration  `placeholder:"D" positive:"" default:"30s" help:"How long CMD may take to end when its key is to move. Then KILL follows."`
+	FailFast     bool           `help:"End with the status of the first CMD that fails, instead of running it again."`
+	Set          bool           `help:"Make --keys or --ranges the list, which members that run follow."`
 	Plan         bool           `help:"Show which keys would move, and move none."`
 	Without      []string       `placeholder:"ID" help:"With --plan: if this member were gone."`
 	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
@@ -34,11 +38,11 @@ type ShardsVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*ShardsVerb) Help() string {
-	return `CMD runs for each key that this member owns, and gets COORD_KEY, and COORD_PATH, COORD_NODE and COORD_TOKEN of the key's lock, in its environment; its standard input is empty. When the key is to move, CMD gets TERM. Without CMD, the keys are shown: who is to own them, and who does.
+	return `CMD runs for each key that this member owns, and gets COORD_KEY, and COORD_PATH, COORD_NODE and COORD_TOKEN of the key's lock, in its environment; its standard input is empty. When the key is to move, CMD gets TERM. A CMD that fails is run again after 1 s, then after twice as long each time, up to a minute. Without CMD, the keys are shown: who is to own them, who does, and how they are.
 
 TERM or INT gives all keys to other members, and ends when they have moved; a second one ends at once.
 
-Exit status: 0 after TERM or INT; that of a CMD that failed, which ends this member; 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 78 if members that run have another list of keys, or this member's ID is taken; 69 no session with the servers; 64 usage; 125 if something else went wrong.`
+Exit status: 0 after TERM or INT; with --fail-fast that of a CMD that failed, 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 78 if members that run have another list of keys, this member's ID is taken, or the plan has no room for it; 69 no session with the servers; 64 usage; 125 if something else went wrong.`
 }
 
 // exitConfiguration: the members disagree.
@@ -51,6 +55,12 @@ func (v *ShardsVerb) Validate() error {
 		return errors.New("--keys and --ranges: choose one")
 	case v.Plan && v.Given():
 		return errors.New("--plan runs no command")
+	case v.Set && (v.Plan || v.Given()):
+		return errors.New("--set changes the list, and neither shows keys nor runs a command")
+	case v.Set && len(v.Keys) == 0 && v.Ranges == 0:
+		return errors.New("--set needs --keys or --ranges")
+	case v.ListVersion != 0 && (v.Set || len(v.Keys) == 0 && v.Ranges == 0):
+		return errors.New("--list-version goes with a command and its --keys or --ranges; --set counts by itself")
 	case len(v.Without) > 0 && !v.Plan:
 		return errors.New("--without goes with --plan")
 	case v.Given():
@@ -64,13 +74,15 @@ func (v *ShardsVerb) Run(s *term.Streams, c *conn.Connection) error {
 	switch {
 	case v.Given():
 		return v.member(s, c)
+	case v.Set:
+		return c.With(func(ctx context.Context, client *coord.Client) error { return v.set(ctx, client) })
 	case v.Plan:
 		return c.With(func(ctx context.Context, client *coord.Client) error { return v.plan(ctx, s, client) })
 	}
 	return c.With(func(ctx context.Context, client *coord.Client) error { return v.show(ctx, s, client) })
 }
 
-func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
+func (v *ShardsVerb) open(client *coord.Client, more ...shards.Option) (*shards.Shards, error) {
 	opts := []shards.Option{
 		shards.Weight(v.Weight), shards.Zone(v.Zone), shards.Data([]byte(v.Data)), shards.Cooldown(v.Cooldown),
 		shards.DrainTimeout(math.MaxInt64), // the member ends the command in time, and no key is released beside it
@@ -87,7 +99,25 @@ func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
 	if v.Moves != 0 {
 		opts = append(opts, shards.MovesAtATime(v.Moves))
 	}
-	return shards.New(client, string(v.Path), opts...)
+	if v.ListVersion != 0 {
+		opts = append(opts, shards.ListVersion(v.ListVersion))
+	}
+	if v.FailFast {
+		opts = append(opts, shards.FailFast())
+	}
+	return shards.New(client, string(v.Path), append(opts, more...)...)
+}
+
+// set makes the keys the list.
+func (v *ShardsVerb) set(ctx context.Context, client *coord.Client) error {
+	sh, err := shards.New(client, string(v.Path))
+	if err != nil {
+		return err
+	}
+	if v.Ranges != 0 {
+		return sh.SetRanges(ctx, v.Ranges)
+	}
+	return sh.SetKeys(ctx, v.Keys...)
 }
 
 // show prints the keys, the desired and the effective owner of each.
@@ -103,24 +133,43 @@ func (v *ShardsVerb) show(ctx context.Context, s *term.Streams, client *coord.Cl
 		return err
 	}
 	stories := make([]map[string]any, len(all))
-	t := term.Table{Heads: []string{"KEY", "DESIRED", "OWNER", "TOKEN", "SINCE", "MOVING"}}
+	t := term.Table{Heads: []string{"KEY", "DESIRED", "OWNER", "TOKEN", "SINCE", "STATE"}}
 	for i, st := range all {
-		story := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving}
-		token, since, moving := "", "", ""
+		story := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving, "state": st.Life}
+		token, since := "", ""
 		if st.Owner.Token != 0 {
 			token, since = strconv.FormatInt(st.Owner.Token, 10), term.Ago(st.Owner.Since)
 			story["token"], story["since"], story["node"] = st.Owner.Token, st.Owner.Since, st.Owner.Node
 		}
-		if st.Moving {
-			moving = "moving"
+		if tr := st.Trouble; tr.Error != "" {
+			story["trouble"] = map[string]any{"member": tr.Member, "error": tr.Error, "count": tr.Count, "since": tr.Since}
 		}
 		stories[i] = story
-		t.Add("", term.Plain(st.Key), term.Plain(st.Desired.ID), term.Plain(st.Owner.Member.ID), token, since, moving)
+		t.Add("", term.Plain(st.Key), term.Plain(st.Desired.ID), term.Plain(st.Owner.Member.ID), token, since, stateOf(st))
 	}
 	if s.JSON {
 		return s.Print(map[string]any{"path": string(v.Path), "generation": plan.Generation, "keys": stories}, "")
 	}
 	return t.Write(s.Page())
+}
+
+// stateOf says how a key is.
+func stateOf(st shards.Status) string {
+	text, tr := string(st.Life), st.Trouble
+	if st.Moving {
+		text += ", moving"
+	}
+	if tr.Count > 1 {
+		text += fmt.Sprintf(", %d times", tr.Count)
+	}
+	if !tr.Again.IsZero() {
+		text += fmt.Sprintf(", again in %v", max(0, time.Until(tr.Again)).Round(time.Second))
+	}
+	if tr.Error != "" {
+		first, _, _ := strings.Cut(tr.Error, "\n")
+		text += ": " + term.Plain(first)
+	}
+	return text
 }
 
 // plan prints which keys would move.
@@ -162,7 +211,9 @@ func (v *ShardsVerb) explain(err error) error {
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case errors.Is(err, shards.ErrKeys), errors.Is(err, shards.ErrReplaced):
+	case errors.Is(err, shards.ErrKeys):
+		return term.ExitWith(exitConfiguration, "%w (--list-version, or %s shards --set)", err, term.Program)
+	case errors.Is(err, shards.ErrReplaced), errors.Is(err, coord.ErrTooLarge):
 		return &term.ExitError{Code: exitConfiguration, Err: err}
 	}
 	return conn.OrUsage(fmt.Errorf("%s: %w", v.Path, err), term.ExitOwnFault)

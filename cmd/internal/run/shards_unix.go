@@ -5,6 +5,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"time"
@@ -42,7 +43,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	if _, err := m.grace(); err != nil {
 		return err
 	}
-	sh, err := v.open(client)
+	sh, err := v.open(client, shards.OnEvent(m.tell))
 	if err != nil {
 		return conn.Failure(err)
 	}
@@ -88,6 +89,18 @@ func (m *shardsMember) observe(e event.Event) {
 	}
 }
 
+// tell notes what goes wrong.
+func (m *shardsMember) tell(e shards.Event) {
+	about := e.Kind
+	if e.Key != "" {
+		about += " " + e.Key
+	}
+	if e.Again > 0 {
+		about += fmt.Sprintf(", again in %v", e.Again)
+	}
+	m.streams.Note("%s: %v", about, e.Err)
+}
+
 // grace is the time between TERM and KILL in the session of the moment.
 func (m *shardsMember) grace() (time.Duration, error) {
 	return (&job{KillAfter: m.verb.KillAfter}).grace(m.client.SessionTimeout())
@@ -131,8 +144,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 		h.Abandon() // or the function would be called no more while the key is owned
 		return nil
 	case end.ExitCode() != term.ExitOK:
-		m.streams.Note("the command of %s ended with status %d", key, end.ExitCode())
-		return term.Silently(end.ExitCode())
+		return term.ExitWith(end.ExitCode(), "the command of %s ended with status %d", key, end.ExitCode())
 	}
 	return nil
 }
@@ -162,7 +174,7 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 			kill = time.After(m.verb.DrainTimeout)
 		case <-ended:
 			draining, ended, asked, kill = nil, nil, true, time.After(0)
-			if h.Err() == nil { // another command has failed
+			if h.Err() == nil { // the member ends
 				g.Stop()
 				kill = time.After(killAfter)
 			}

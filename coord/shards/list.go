@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -14,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 const (
@@ -23,11 +21,15 @@ const (
 	maxWeight = 1_000_000
 )
 
-// list is a list of keys, sorted.
+// list is a list of keys, sorted. A newer list has a higher version.
 type list struct {
-	keys   []string
-	ranges int
+	keys    []string
+	ranges  int
+	version int64 // 0: what the first member came with; nobody has set it
 }
+
+// known reports whether there is a list at all.
+func (l list) known() bool { return l.keys != nil }
 
 // newList checks keys.
 func newList(keys []string) (list, error) {
@@ -52,7 +54,7 @@ func newRanges(n int) (list, error) {
 	if n < 1 || n > maxRanges {
 		return list{}, fmt.Errorf("%w: %d ranges: it must be between 1 and %d", coord.ErrInvalid, n, maxRanges)
 	}
-	return list{ranges(n), n}, nil
+	return list{keys: ranges(n), ranges: n}, nil
 }
 
 // hash identifies a list.
@@ -65,16 +67,6 @@ func (l list) hash() string {
 		fmt.Fprintf(sum, "%d %s", len(key), key)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
-}
-
-// fits returns an error if the plan of such a list might not fit into a node.
-// A quarter of the largest packet is left for the members and who owns what.
-func (l list) fits(c *coord.Client) error {
-	if n, most := len((&Plan{Keys: l.keys, Ranges: l.ranges}).encode()), c.MaxPacket()/4*3; n > most {
-		return fmt.Errorf("%w: %w: the list of %d keys takes %d bytes, and one node has room for a list of %d; "+
-			"use fewer or shorter keys, or Ranges", coord.ErrInvalid, coord.ErrTooLarge, len(l.keys), n, most)
-	}
-	return nil
 }
 
 // differs says how two lists differ.
@@ -122,45 +114,4 @@ func RangeOf(item string, n int) string {
 	sum := sha256.Sum256([]byte(item))
 	at, _ := bits.Mul64(binary.BigEndian.Uint64(sum[:]), uint64(n))
 	return fmt.Sprintf("%s%0*d", rangePrefix, len(strconv.Itoa(n-1)), at)
-}
-
-// SetKeys replaces the list of keys, or makes the first one. Members that run
-// follow it: keys in both lists stay where they are, keys that are no longer in
-// it are drained and released, and new ones are distributed. Members that start
-// with another list are refused from then on. Two requests, and one reading of
-// the plan by every member.
-func (s *Shards) SetKeys(ctx context.Context, keys ...string) error {
-	l, err := newList(keys)
-	return s.client.Failure("set keys", s.path, s.setList(ctx, l, err))
-}
-
-// SetRanges is [Shards.SetKeys] with [Ranges]. Another number of ranges is
-// another list: items then have another key.
-func (s *Shards) SetRanges(ctx context.Context, n int) error {
-	l, err := newRanges(n)
-	return s.client.Failure("set ranges", s.path, s.setList(ctx, l, err))
-}
-
-func (s *Shards) setList(ctx context.Context, l list, err error) error {
-	if err == nil {
-		err = l.fits(s.client)
-	}
-	if err != nil {
-		return err
-	}
-	return s.client.Retry(ctx, func(ctx context.Context) error {
-		return recipe.NewRecord(s.client, s.planNode()).Change(ctx, s.client.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
-			old := new(Plan)
-			if stat.Czxid != 0 {
-				var err error
-				if old, err = decode(data); err != nil {
-					return nil, err
-				}
-				if old.list().hash() == l.hash() {
-					return data, nil
-				}
-			}
-			return old.relist(l, s.client.Identity()).encode(), nil
-		})
-	})
 }
