@@ -7,7 +7,7 @@
 // returns a [coord.Hold]; [Mutex.Do] is the recommended way in:
 //
 //	err := m.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
-//		return writeReport(ctx, h.Token())
+//		return publish(ctx, h.Token())
 //	})
 //
 // It is not re-entrant, unless made so ([Reentrant]): with a context that

@@ -106,7 +106,7 @@ func ExampleMutex_Acquire_transaction() {
 }
 
 // The README's example.
-func writeOneReport(ctx context.Context) error {
+func publishOnOneHost(ctx context.Context) error {
 	connecting, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client, err := coord.Open(connecting, "zk1:2181,zk2:2181,zk3:2181/app")
@@ -115,19 +115,19 @@ func writeOneReport(ctx context.Context) error {
 	}
 	defer client.Close(context.Background())
 
-	m, err := lock.New(client, "/locks/report")
+	m, err := lock.New(client, "/locks/site")
 	if err != nil {
 		return err
 	}
 	return m.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
 		// ctx ends if the lock is lost; the token fences the resource.
-		return writeReport(ctx, h.Token())
+		return publish(ctx, h.Token())
 	})
 }
 
-func writeReport(context.Context, int64) error { return nil }
+func publish(context.Context, int64) error { return nil }
 
-var _ = writeOneReport
+var _ = publishOnOneHost
 
 // Goroutines that share a mutex hand it on in memory.
 func ExampleLocalQueue() {

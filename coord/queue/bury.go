@@ -50,10 +50,7 @@ func (i *Item) Bury(ctx context.Context, reason string) error {
 	if err := checkReason(reason); err != nil {
 		return i.queue.explain("bury", err)
 	}
-	if i.queue.dispatcher.isParked(i) {
-		return i.queue.explain("bury", ErrStale)
-	}
-	return i.end("bury", i.bury(ctx, reason))
+	return i.settle(ctx, "bury", func(ctx context.Context) error { return i.bury(ctx, reason) })
 }
 
 func (i *Item) bury(ctx context.Context, reason string) error {

@@ -7,7 +7,8 @@
 // choose between two ways to obtain one:
 //
 //   - [Queue.Receive] claims an item until [Item.Ack], [Item.Nack], or the end
-//     of the receiver's session: at least once.
+//     of the receiver's session: at least once. [Queue.Run] calls a function
+//     with one item after the other, and finishes the last when it is stopped.
 //   - [Queue.Take] removes an item: at most once.
 //
 // [Queue.ReceiveBatch] and [Queue.AckBatch] do it for many items together.
@@ -39,8 +40,9 @@
 //     fails holds up no other.
 //   - An item that this client may not read or write is passed over for 10 s. A
 //     try that finds nothing else matches both [ErrEmpty] and coord.ErrNoAuth.
-//   - Every call ends with its context. Its unfinished work is cleared up in
-//     the background.
+//   - Every call ends with its context, or 50 ms later if it has a delivery to
+//     end, and Run when its function has returned. Unfinished work is cleared up
+//     in the background.
 //
 // # Not guaranteed
 //

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -38,18 +39,19 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	for range 3 {
-		item, err := q.Receive(ctx)
-		if err != nil {
-			log.Fatal(err)
-		}
+	working, stop := context.WithCancel(ctx) // in a service, by signal.NotifyContext
+	left := 3
+	err = q.Run(working, func(ctx context.Context, item *queue.Item) error {
 		fmt.Printf("%s (delivery %d)\n", item.Data, item.Deliveries)
-		if err := item.Ack(ctx); err != nil {
-			log.Fatal(err)
+		if left--; left == 0 {
+			stop()
 		}
-	}
+		return nil // the item is removed; after an error it comes again, later
+	})
+	fmt.Println("ended:", errors.Is(err, context.Canceled))
 	// Output:
 	// send the invoice (delivery 1)
 	// resize a.png (delivery 1)
 	// resize b.png (delivery 1)
+	// ended: true
 }

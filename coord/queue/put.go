@@ -144,9 +144,12 @@ type Item struct {
 // has ended before: the item stays, and will be, or was, delivered to another.
 // The outcome is found out even if the reply is lost. [coord.ErrUnconfirmed]
 // when ctx or the session ended before that: the item may be delivered again.
-// One request.
+// When ctx ends before the request is sent, Ack has another 50 ms, as any
+// release has ([recipe.Grace]). One request.
 func (i *Item) Ack(ctx context.Context) error {
-	return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))
+	return i.settle(ctx, "ack", func(ctx context.Context) error {
+		return i.release(ctx, coord.DeleteOp(i.queue.entry(i.name), i.version))
+	})
 }
 
 // AckBatch acknowledges items of this queue object, all by one request. When
@@ -170,7 +173,7 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 	if len(items) < 2 || slices.ContainsFunc(items, q.dispatcher.isParked) {
 		return together(each...)
 	}
-	err := q.sends.Release(ctx, holds, deletes...)
+	err := finishing(ctx, func(ctx context.Context) error { return q.sends.Release(ctx, holds, deletes...) })
 	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
 		return together(each...)
 	}
@@ -184,39 +187,46 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 // delivered again when its back-off is over: see [WithBackoff]. With a delay,
 // the claim lasts for so long, and the item goes back immediately if this
 // process or its session ends, or the queue is closed here; it cannot be
-// acknowledged any more, and its back-off counts from its delivery. [ErrStale]
-// as with Ack. Two requests.
+// acknowledged any more, and its back-off counts from its delivery. It fails,
+// and outlasts ctx, as Ack does. Two requests.
 //
 // With [WithDeadLetters], the Nack of the last delivery moves the item to the
 // dead letters, without the delay, for two requests more.
 func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
-	if limit := i.queue.dispatcher.limit; limit > 0 && deliveries(i.version) >= limit && !i.queue.dispatcher.isParked(i) {
+	return i.settle(ctx, "nack", func(ctx context.Context) error { return i.nack(ctx, delay) })
+}
+
+func (i *Item) nack(ctx context.Context, delay time.Duration) error {
+	if limit := i.queue.dispatcher.limit; limit > 0 && deliveries(i.version) >= limit {
 		err := i.bury(ctx, fmt.Sprintf("given back after %d deliveries", i.Deliveries))
 		if !errors.Is(err, coord.ErrTooLarge) && !errors.Is(err, coord.ErrSequenceExhausted) {
-			return i.end("nack", err)
+			return err
 		}
 	}
-	if i.queue.dispatcher.isParked(i) {
-		return i.queue.explain("nack", ErrStale)
-	}
 	if delay <= 0 {
-		return i.finish(ctx, "nack", i.giveBack(ctx))
+		return i.release(ctx, i.giveBack(ctx))
 	}
 	err := i.queue.client.Retry(ctx, func(ctx context.Context) error {
 		_, err := i.hold.Txn(ctx) // makes the claim's checks
 		return err
 	})
 	if err == nil {
-		return i.queue.explain("nack", i.queue.dispatcher.park(i, delay))
+		err = i.queue.dispatcher.park(i, delay)
 	}
-	return i.end("nack", err)
+	return err
 }
 
-func (i *Item) finish(ctx context.Context, op string, change coord.Op) error {
+// release ends the claim by a transaction that changes the entry.
+func (i *Item) release(ctx context.Context, change coord.Op) error {
+	return i.queue.sends.Release(ctx, []*coord.Hold{i.hold}, change)
+}
+
+// settle ends the delivery by f, unless that was done before.
+func (i *Item) settle(ctx context.Context, op string, f func(context.Context) error) error {
 	if i.queue.dispatcher.isParked(i) {
 		return i.queue.explain(op, ErrStale)
 	}
-	return i.end(op, i.queue.sends.Release(ctx, []*coord.Hold{i.hold}, change))
+	return i.end(op, finishing(ctx, f))
 }
 
 // end draws the consequences of the answer to an Ack or Nack.

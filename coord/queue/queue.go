@@ -41,8 +41,9 @@ type Queue struct {
 	layout
 	dispatcher dispatcher
 	sends      *coord.ExactlyOnce
-	owner      string       // names this process in its claims
-	prefetch   int          // items claimed ahead
+	owner      string // names this process in its claims
+	prefetch   int    // items claimed ahead
+	report     func(*Item, error)
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
 
 	closing context.Context // ends with Close
@@ -101,7 +102,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{layout: at, sends: sends, owner: client.Identity()}
+	q := &Queue{layout: at, sends: sends, owner: client.Identity(), report: func(*Item, error) {}}
 	q.dispatcher.init(q.layout)
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	if err := recipe.Configure(q, path, opts); err != nil {

@@ -28,7 +28,7 @@ func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
 }
 
 func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
-	items, err := q.receiveBatch(ctx, 1, q.prefetch, wait)
+	items, err := q.receiveBatch(ctx, "receive", 1, q.prefetch, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +47,14 @@ func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 {
 		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
 	}
-	return q.receiveBatch(ctx, n, 0, true)
+	return q.receiveBatch(ctx, "receive", n, 0, true)
 }
 
 // receiveBatch returns up to n items that were claimed ahead, or else claims up
 // to n+ahead items and returns all of them.
-func (q *Queue) receiveBatch(ctx context.Context, n, ahead int, wait bool) ([]*Item, error) {
+func (q *Queue) receiveBatch(ctx context.Context, op string, n, ahead int, wait bool) ([]*Item, error) {
 	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: n, most: n + ahead}
-	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, r.most) })
+	return serve(ctx, q, r, op, func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, r.most) })
 }
 
 // Take waits for an item and removes it: it is delivered at most once, and lost

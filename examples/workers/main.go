@@ -33,21 +33,20 @@ func put(ctx context.Context, client *coord.Client) error {
 	return nil
 }
 
+// worker works until ctx ends, and finishes the job in hand before it returns.
 func worker(ctx context.Context, r *stage.Replica) error {
 	q, err := queue.New(r.Client, "/example/jobs")
 	if err != nil {
 		return err
 	}
-	for {
-		item, err := q.Receive(ctx)
-		if err != nil {
-			return err
-		}
+	return q.Run(ctx, func(ctx context.Context, item *queue.Item) error {
 		r.Say("takes %s, delivery %d", item.Data, item.Deliveries)
-		time.Sleep(200 * time.Millisecond) // the work
-		if err := item.Ack(ctx); err != nil {
-			return err
+		select {
+		case <-time.After(200 * time.Millisecond): // the work
+			r.Say("has done %s", item.Data)
+			return nil
+		case <-ctx.Done(): // another worker may have the job
+			return context.Cause(ctx)
 		}
-		r.Say("has done %s", item.Data)
-	}
+	})
 }

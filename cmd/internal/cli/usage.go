@@ -180,7 +180,7 @@ var examples = map[string]string{
 	"demo election": `demo election --replicas 5`,
 	"demo queue":    `demo queue --items 1000 --kill 4`,
 	"lock": `lock /locks/backup -- ./backup.sh
-lock --try /locks/report -- make report  # not if another does it already
+lock --try /locks/site -- make site  # not while another does it
 lock --label nightly /locks/backup -- make dump
 lock --timeout 5m --shared /locks/data -- ./read.sh
 lock --slots 3 /locks/licences -- ./simulate

@@ -217,7 +217,7 @@ func TestTheManualHasTheCommandLinesOfTheHelp(t *testing.T) {
 	require.Contains(t, page, `\fBinspect [flags] <path>\fP`)
 	require.Contains(t, page, `--command=STRING`)
 	for section, line := range map[string]string{
-		"EXIT STATUS": "75: with --try", "ENVIRONMENT": "ZK_SERVERS", "EXAMPLES": "coorddemo lock --try /locks/report", "SEE ALSO": "flock(1)",
+		"EXIT STATUS": "75: with --try", "ENVIRONMENT": "ZK_SERVERS", "EXAMPLES": "coorddemo lock --try /locks/site", "SEE ALSO": "flock(1)",
 	} {
 		_, text, found := strings.Cut(page, "\n.SH "+section+"\n")
 		require.True(t, found, section)
