@@ -96,7 +96,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 func summariesFirst(node *kong.Node) {
 	for _, verb := range node.Children {
 		if verb.Detail != "" {
-			verb.Detail, verb.Help = verb.Help+"\n\n"+verb.Detail, ""
+			verb.Detail, verb.Help = verb.Help+"\n"+verb.Detail, ""
 		}
 		summariesFirst(verb)
 	}

@@ -213,7 +213,7 @@ func TestEachOfSeveralPathsIsCompleted(t *testing.T) {
 func TestTheManualHasTheCommandLinesOfTheHelp(t *testing.T) {
 	t.Parallel()
 	page := cmdtest.Start(t, "__manual").Output()
-	require.Contains(t, page, `\fBlock [flags] <path> \&.\&.\&. -- <cmd> \&.\&.\&.\fP`+"\n.br\nRun a command while holding a lock.\n\nCMD runs while")
+	require.Contains(t, page, `\fBlock [flags] <path> \&.\&.\&. -- <cmd> \&.\&.\&.\fP`+"\n.br\nRun a command while holding a lock\\&.\n.PP\nCMD runs while")
 	require.Contains(t, page, `\fBinspect [flags] <path>\fP`)
 	require.Contains(t, page, `--command=STRING`)
 	for section, line := range map[string]string{

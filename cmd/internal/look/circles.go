@@ -44,7 +44,7 @@ func (p party) Needs(perhaps bool) []int {
 func (s *Survey) Parties() []party {
 	var all []party
 	for _, r := range s.Recipes {
-		if r.Queue != nil || r.Round != nil || r.Kind == latchKind || r.Kind == GroupKind {
+		if r.Queue != nil || r.Round != nil || r.Kind == electionKind || r.Kind == GroupKind {
 			continue
 		}
 		first := len(all)
@@ -228,5 +228,5 @@ func (r Report) waitsFor(i int) (others []int) {
 	return others
 }
 
-// latchKind is the kind of an election.
-const latchKind = "latch"
+// electionKind is the kind of an election. Kazoo's are locks.
+const electionKind = "election"

@@ -106,6 +106,8 @@ func family(k string) string {
 		return NumbersKind
 	case memberKind:
 		return GroupKind
+	case "latch": // as Curator calls the candidates' nodes
+		return electionKind
 	}
 	return k
 }

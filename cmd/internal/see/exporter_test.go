@@ -39,7 +39,7 @@ func TestTheExporterTellsWhatOthersHoldAndWhatItMustNotList(t *testing.T) {
 		`holders{kind="semaphore",path="` + w.Path("app/licence") + `"}`:      "2",
 		`queue_items{kind="queue",path="` + w.Path("app/jobs") + `"}`:         "2",
 		`round_open{kind="doublebarrier",path="` + w.Path("app/round") + `"}`: "0",
-		`oddities{kind="latch",path="` + w.Path("app/deep/er/leader") + `"}`:  "0",
+		`oddities{kind="election",path="` + w.Path("app/deep/er/leader") + `"}`:  "0",
 		`left_out_nodes{place="` + w.Path("app/jobs") + `"}`:                  "0",
 		`hidden_nodes{place="` + cmdtest.Below(w) + `"}`:                      "1",
 	} {

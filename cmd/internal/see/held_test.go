@@ -190,7 +190,7 @@ func TestLsListsEveryRecipeBelow(t *testing.T) {
 			require.Empty(t, r.Odd, r.Path)
 		}
 		require.Equal(t, []string{
-			"deep/er/leader latch 0", "gate barrier 0", "jobs queue 0", "licence semaphore 1", "lock lock 1", "round doublebarrier 1",
+			"deep/er/leader election 0", "gate barrier 0", "jobs queue 0", "licence semaphore 1", "lock lock 1", "round doublebarrier 1",
 			"shared rwlock 1",
 		}, found)
 		require.Len(t, l.Recipes[6].Holders, 2)

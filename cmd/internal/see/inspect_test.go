@@ -79,7 +79,7 @@ func TestInspectCountsNodesThatAreNoPartOfARecipe(t *testing.T) {
 			others, holders int
 			says            string
 		}{
-			"e":     {"latch", 0, 1, "dialect\n"},
+			"e":     {"election", 0, 1, "dialect\n"},
 			"s":     {look.SlotsKind, 0, 1, "dialect\n"},
 			"k":     {look.SlotsKind, 0, 1, "dialect\n"},
 			"q":     {look.QueueKind, 0, 0, "queue of 0 items"},
@@ -112,7 +112,7 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 			"_c_" + cmdtest.Guid1 + "-__READ__0000000001": "x", "_c_" + cmdtest.Guid2 + "-__READ__0000000002": "y", "_c_" + cmdtest.Guid3 + "-__WRIT__0000000003": "z",
 		}, "rwlock", "curator", 2},
 		{map[string]string{"_c_" + cmdtest.Guid1 + "-__WRIT__0000000001": "x", "_c_" + cmdtest.Guid2 + "-lock-0000000002": "y"}, "rwlock", "curator", 1},
-		{map[string]string{"_c_" + cmdtest.Guid1 + "-latch-0000000001": "x"}, "latch", "curator", 1},
+		{map[string]string{"_c_" + cmdtest.Guid1 + "-latch-0000000001": "x"}, "election", "curator", 1},
 		{map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000001": "x"}, "lock", "kazoo", 1},
 		{map[string]string{
 			"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "x",
