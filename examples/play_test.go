@@ -25,10 +25,10 @@ has run the slot`,
 B  leads, with token \d+
 B  does not lead any more: .*the disk is full
 C  leads, with token \d+`,
-	"limit": `A  uses the licence
+	"limit": `A  has seat \d
 *** A is killed ***
-B  uses the licence
-C  uses the licence`,
+B  has seat \d
+C  has seat \d`,
 	"migrations": `A  migrates, attempt 1
 *** A is killed ***
 B  migrates, attempt 2

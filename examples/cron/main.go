@@ -1,5 +1,6 @@
 // Cron: three replicas have the same schedule, and each slot is run by one of
-// them. The first one is killed in the middle of a slot, which another runs.
+// them. The first one is killed in the middle of a slot, which another runs, and
+// after it the slots that came due meanwhile.
 //
 //	go run ./examples/cron
 package main
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/cron"
-	"github.com/zkcoord/zkcoord/examples/internal/stage"
+	"github.com/zkcoord/zkcoord/examples/stage"
 )
 
 func main() {
@@ -25,7 +26,9 @@ func (everyTwoSeconds) Next(t time.Time) time.Time {
 }
 
 func replica(ctx context.Context, r *stage.Replica) error {
-	c, err := cron.New(r.Client, "/example/cron", everyTwoSeconds{})
+	// Without Missed, only the last of the slots that came due while nobody ran
+	// them would be run late, and the others left out.
+	c, err := cron.New(r.Client, "/example/cron", everyTwoSeconds{}, cron.Missed(100, 0))
 	if err != nil {
 		return err
 	}

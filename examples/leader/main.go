@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/election"
-	"github.com/zkcoord/zkcoord/examples/internal/stage"
+	"github.com/zkcoord/zkcoord/examples/stage"
 )
 
 func main() {

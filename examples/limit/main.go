@@ -1,5 +1,7 @@
-// Limit: a licence allows two users at a time. Three replicas want it; one of
-// the two that have it is killed, and the third one gets it.
+// Limit: a licence allows two users at a time, and each user has a seat of its
+// own, 0 or 1. Three replicas want one; one of the two that have a seat is
+// killed, and the third one gets it. Where the number does not matter, package
+// semaphore does the same without.
 //
 //	go run ./examples/limit
 package main
@@ -8,26 +10,24 @@ import (
 	"context"
 	"time"
 
-	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/recipe"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/examples/internal/stage"
+	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/examples/stage"
 )
 
 func main() {
-	stage.Play(stage.Scene{Kill: "uses the licence", End: "uses the licence", Times: 2}, replica)
+	stage.Play(stage.Scene{Kill: "has seat", End: "has seat", Times: 2}, replica)
 }
 
 func replica(ctx context.Context, r *stage.Replica) error {
-	licences, err := semaphore.New(r.Client, "/example/licences", 2)
+	seats, err := slots.New(r.Client, "/example/licences", 2)
 	if err != nil {
 		return err
 	}
-	return recipe.Do(ctx, licences.Acquire, func(ctx context.Context, _ *coord.Hold) error {
-		r.Say("uses the licence")
+	return seats.Do(ctx, func(ctx context.Context, seat *slots.Slot) error {
+		r.Say("has seat %d", seat.Number)
 		select {
 		case <-time.After(10 * time.Minute): // the work
-		case <-ctx.Done(): // the lease is lost, or the program ends
+		case <-ctx.Done(): // the seat is lost, or the program ends
 			r.Say("stops: %v", context.Cause(ctx))
 		}
 		return nil

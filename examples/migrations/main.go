@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/once"
-	"github.com/zkcoord/zkcoord/examples/internal/stage"
+	"github.com/zkcoord/zkcoord/examples/stage"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/shards"
-	"github.com/zkcoord/zkcoord/examples/internal/stage"
+	"github.com/zkcoord/zkcoord/examples/stage"
 )
 
 func main() {

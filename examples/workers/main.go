@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/examples/internal/stage"
+	"github.com/zkcoord/zkcoord/examples/stage"
 )
 
 const jobs = 6

@@ -214,6 +214,9 @@ func (d *desk) check(line string) error {
 		}
 		return nil
 	case "go": // that the package is there; another test finds what -run names
+		if rest, ok := strings.CutPrefix(line, "go run ./cmd/coorddemo "); ok {
+			return d.understood("zkcoord " + rest)
+		}
 		_, err := os.Stat(filepath.Join(d.dir, regexp.MustCompile(`\./[\w/]+`).FindString(rest)))
 		return err
 	case "kubectl", "systemctl", "promtool", "install":
@@ -270,9 +273,13 @@ func (d *desk) help(line string) (verb, text string, err error) {
 // to the user's own command.
 func (d *desk) understood(line string) error {
 	line, _, _ = strings.Cut(line, " -- ")
-	_, text, err := d.help(line)
+	verb, text, err := d.help(line)
 	if err != nil {
 		return err
+	}
+	rest := strings.TrimSpace(strings.TrimPrefix(line, "zkcoord "+verb))
+	if usage, _, _ := strings.Cut(text, "\n"); strings.Contains(usage, "<command>") && verbWord.MatchString(strings.SplitN(rest, " ", 2)[0]) {
+		return fmt.Errorf("%s has no verb %s", verb, rest)
 	}
 	for _, flag := range flagWord.FindAllStringSubmatch(line, -1) {
 		if !regexp.MustCompile(regexp.QuoteMeta(flag[1]) + `\b`).MatchString(text) {
@@ -303,7 +310,7 @@ func (d *desk) compareUsage(t *testing.T) {
 	}
 }
 
-var inline = regexp.MustCompile("`((?:make|zkcoord|coorddemo) [^`]*)`")
+var inline = regexp.MustCompile("`((?:make|zkcoord|coorddemo) [^`]*|go run [.]/[^`]*)`")
 
 // checkText checks commands within the text like commands for elsewhere. The
 // changelog names former ones, too.

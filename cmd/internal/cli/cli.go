@@ -129,6 +129,9 @@ func parseArgs(std *term.Streams, args []string) (*verbs, *kong.Context, error) 
 		std.Account, std.JSON = accountOf(ctx, args), v.JSON
 		return nil, nil, err
 	}
+	if unwritten := (*term.ExitError)(nil); errors.As(err, &unwritten) {
+		return nil, nil, unwritten
+	}
 	if joined := joinNegative(args, err); joined != nil {
 		return parseArgs(std, joined)
 	}

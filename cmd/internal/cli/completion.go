@@ -9,6 +9,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 	shell "github.com/posener/complete"
 
@@ -69,6 +70,7 @@ func completing(to io.Writer, args []string) bool {
 	if err != nil {
 		return true
 	}
+	knowFlags(command, parser.Model.Flags)
 	for _, verb := range []string{"lock", "exporter"} {
 		sub := command.Sub[verb]
 		sub.Args = shell.PredictFunc(severalPathsOf)
@@ -79,18 +81,56 @@ func completing(to io.Writer, args []string) bool {
 	return asked.Complete()
 }
 
+// knowFlags tells each verb of the flags of every verb, so that their values
+// are not taken for the verb's arguments.
+func knowFlags(command shell.Command, flags []*kong.Flag) {
+	for _, verb := range command.Sub {
+		if own, ok := verb.Args.(*kongcompletion.PositionalPredictor); ok {
+			for _, flag := range flags {
+				if name := "--" + flag.Name; flag.IsBool() {
+					own.BoolFlags = append(own.BoolFlags, name)
+				} else {
+					own.ArgFlags = append(own.ArgFlags, name)
+				}
+			}
+		}
+		knowFlags(verb, flags)
+	}
+}
+
 // completeWithin is how long a shell waits for the servers.
 const completeWithin = 2 * time.Second
 
-// pathsOf are the nodes that a path so far may go on with, if ZK_SERVERS says
-// where to look.
+// connectionFlags are the flags of the connection that a line has so far, with
+// their values.
+func connectionFlags(app *kong.Application, words []string) (flags []string) {
+	for i, word := range words {
+		if word == "--" {
+			break
+		}
+		name, _, joined := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		for _, flag := range app.Flags {
+			if flag.Group == nil || flag.Group.Key != "connection" || !strings.HasPrefix(word, "--") || flag.Name != name {
+				continue
+			}
+			flags = append(flags, word)
+			if !joined && !flag.IsBool() && i+1 < len(words) {
+				flags = append(flags, words[i+1])
+			}
+		}
+	}
+	return flags
+}
+
+// pathsOf are the nodes that a path so far may go on with, if the line or
+// ZK_SERVERS says where to look.
 func pathsOf(a shell.Args) (paths []string) {
 	v := &verbs{}
 	parser, err := newParser(v)
 	if err != nil {
 		return nil
 	}
-	if _, err := parser.Parse([]string{"version"}); err != nil || v.ZK == "" {
+	if _, err := parser.Parse(append([]string{"version"}, connectionFlags(parser.Model, a.Completed)...)); err != nil || v.ZK == "" {
 		return nil
 	}
 	v.Note = func(string, ...any) {}

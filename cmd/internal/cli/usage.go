@@ -88,7 +88,10 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err == nil {
 		_, err = io.WriteString(out, told)
 	}
-	return err
+	if err != nil {
+		return term.ExitWith(term.ExitFailed, "the help could not be written: %w", err)
+	}
+	return nil
 }
 
 // summariesFirst puts the summary of each verb before its details, behind which

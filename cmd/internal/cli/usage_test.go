@@ -208,6 +208,24 @@ func TestEachOfSeveralPathsIsCompleted(t *testing.T) {
 		cmd.Env = []string{"COMP_LINE=" + line, "ZK_SERVERS=" + w.ConnectString()}
 		require.Equal(t, want, strings.TrimSpace(cmdtest.StartAs(t, cmd).Output()), line)
 	}
+	// The line's own servers take the place of the variable's.
+	for _, option := range []string{"--zk " + w.ConnectString(), "--zk=" + w.ConnectString()} {
+		cmd := exec.Command(cmdtest.Coorddemo(t))
+		cmd.Env = []string{"COMP_LINE=coorddemo inspect " + option + " " + w.Path("ga"), "ZK_SERVERS=" + cmdtest.ClosedPort(t)}
+		require.Equal(t, w.Path("gate"), strings.TrimSpace(cmdtest.StartAs(t, cmd).Output()), option)
+	}
+}
+
+func TestHelpThatCannotBeWrittenIsNoMistakeOfTheUser(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("left out: there is no /dev/full here")
+	}
+	defer func() { require.NoError(t, full.Close()) }()
+	_, _, err = parseArgs(&term.Streams{Out: full, Err: os.Stderr}, []string{"lock", "--help"})
+	var failed *term.ExitError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, term.ExitFailed, failed.Code)
 }
 
 func TestTheManualHasTheCommandLinesOfTheHelp(t *testing.T) {

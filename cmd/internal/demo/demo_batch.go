@@ -119,6 +119,8 @@ func (v *batchDemo) conclude(st *stage, r batch.Result, err error) error {
 	switch {
 	case err != nil:
 		st.Tell("  Not finished: %s.", out.Error)
+	case r.Words != r.Expected:
+		st.Tell("  The files were written to meanwhile, or the words of a process were lost.")
 	case out.OK && r.Kills > 0 && v.Members > 1:
 		st.Tell("  Nobody added up what was not complete: all were told the same.")
 	case out.OK && r.Kills > 0:

@@ -32,16 +32,16 @@ func TestTheExporterTellsWhatOthersHoldAndWhatItMustNotList(t *testing.T) {
 	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w), w.Path("app/jobs"), cmdtest.Below(w))
 	text := scrape(t, p.Line())
 	for metric, value := range map[string]string{
-		`up{place="` + cmdtest.Below(w) + `"}`:                                "1",
-		`holders{kind="lock",path="` + w.Path("app/lock") + `"}`:              "1",
-		`waiting{kind="lock",path="` + w.Path("app/lock") + `"}`:              "1",
-		`holders{kind="rwlock",path="` + w.Path("app/shared") + `"}`:          "2",
-		`holders{kind="semaphore",path="` + w.Path("app/licence") + `"}`:      "2",
-		`queue_items{kind="queue",path="` + w.Path("app/jobs") + `"}`:         "2",
-		`round_open{kind="doublebarrier",path="` + w.Path("app/round") + `"}`: "0",
-		`oddities{kind="election",path="` + w.Path("app/deep/er/leader") + `"}`:  "0",
-		`left_out_nodes{place="` + w.Path("app/jobs") + `"}`:                  "0",
-		`hidden_nodes{place="` + cmdtest.Below(w) + `"}`:                      "1",
+		`up{place="` + cmdtest.Below(w) + `"}`:                                  "1",
+		`holders{kind="lock",path="` + w.Path("app/lock") + `"}`:                "1",
+		`waiting{kind="lock",path="` + w.Path("app/lock") + `"}`:                "1",
+		`holders{kind="rwlock",path="` + w.Path("app/shared") + `"}`:            "2",
+		`holders{kind="semaphore",path="` + w.Path("app/licence") + `"}`:        "2",
+		`queue_items{kind="queue",path="` + w.Path("app/jobs") + `"}`:           "2",
+		`round_open{kind="doublebarrier",path="` + w.Path("app/round") + `"}`:   "0",
+		`oddities{kind="election",path="` + w.Path("app/deep/er/leader") + `"}`: "0",
+		`left_out_nodes{place="` + w.Path("app/jobs") + `"}`:                    "0",
+		`hidden_nodes{place="` + cmdtest.Below(w) + `"}`:                        "1",
 	} {
 		require.Contains(t, text, "zkcoord_path_"+metric+" "+value+"\n")
 	}

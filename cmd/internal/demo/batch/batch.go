@@ -178,7 +178,7 @@ func OwnFiles() ([]string, error) {
 			}
 		case len(files) == mostFiles:
 			return fs.SkipAll
-		case d.Type().IsRegular() && isText(path):
+		case d.Type().IsRegular() && isText(path) && !isOurOutput(path):
 			files = append(files, path)
 		}
 		return nil
@@ -203,6 +203,21 @@ func repository() (string, error) {
 			return here, nil
 		}
 	}
+}
+
+// isOurOutput reports whether this process writes the file, which grows while
+// it is counted.
+func isOurOutput(path string) bool {
+	file, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, output := range []*os.File{os.Stdout, os.Stderr} {
+		if ours, err := output.Stat(); err == nil && os.SameFile(file, ours) {
+			return true
+		}
+	}
+	return false
 }
 
 // isText reports whether a file of a reasonable size begins as a text does.

@@ -55,3 +55,23 @@ func TestWordsAreCountedAsWcDoes(t *testing.T) {
 		require.Equal(t, want, got, file)
 	}
 }
+
+// zkcoord demo batch > file, in the folder whose files are counted.
+func TestTheFileThatTheProgramWritesIsNotCounted(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "text"), []byte("words"), 0o600))
+	output, err := os.Create(filepath.Join(dir, "output"))
+	require.NoError(t, err)
+	stdout := os.Stdout
+	os.Stdout = output
+	t.Cleanup(func() {
+		os.Stdout = stdout
+		require.NoError(t, output.Close())
+	})
+	_, err = output.WriteString("so far")
+	require.NoError(t, err)
+	t.Chdir(dir)
+	files, err := OwnFiles()
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "text")}, files)
+}

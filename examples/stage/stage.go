@@ -1,5 +1,6 @@
 // Package stage plays an example: its program runs as three replicas, each a
-// process of its own, and one of them is killed or paused.
+// process of its own, and one of them is killed or paused. A copy of an example
+// imports it from this module.
 package stage
 
 import (
@@ -211,6 +212,7 @@ func (p *play) follow(l line) error {
 	case p.victim == nil && is(p.Kill):
 		p.victim = l.by
 		p.show("", "*** "+l.by.name+" is killed ***")
+		p.show("", fmt.Sprintf("(the servers keep what it held until its session times out, up to %v)", T))
 		return l.by.process.Process.Kill()
 	case p.victim == nil && is(p.Pause):
 		p.victim, l.by.paused = l.by, true
