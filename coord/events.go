@@ -24,6 +24,13 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 	cl.client.opts.emit(e)
 }
 
+// Report tells the client's log and its observers of something that a recipe
+// has found: its kind at level, with path and error.
+func (c *Client) Report(level slog.Level, e event.Event) {
+	c.opts.Log.Log(context.Background(), level, e.Kind, "path", e.Path, "err", e.Err)
+	c.opts.emit(e)
+}
+
 // notify passes a session's changes on to the claims born in it.
 //
 // All holds end before the first node is deleted, and before the log and the

@@ -48,16 +48,15 @@ func (c *Cron) begin(ctx context.Context) (*Slot, error) {
 // look finds a slot that is chosen and that nobody has, or that a slot is to be
 // chosen.
 func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
-	now := c.clock()
-	initial, err := c.decode(nil, coord.Stat{}, now)
+	data, stat, err := recipe.NewRecord(c.client, c.marked()).Look(v, new(mark).encode())
 	if err != nil {
 		return free, false, err
 	}
-	data, stat, err := recipe.NewRecord(c.client, c.marked()).Look(v, initial.encode())
+	m, err := c.decode(data, stat)
 	if err != nil {
 		return free, false, err
 	}
-	m, err := c.decode(data, stat, now)
+	isAhead, err := c.isAhead(v.Context(), m)
 	if err != nil {
 		return free, false, err
 	}
@@ -79,12 +78,20 @@ func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
 	if len(m.Open) >= c.beside {
 		return free, false, nil
 	}
+	now := c.clock()
+	if next, err := c.next(m.Through); err == nil && !c.begins(next).After(now) {
+		if now, err = c.now(v.Context()); err != nil {
+			return free, false, err
+		}
+	}
 	d, err := c.due(m.Through, now)
 	switch {
 	case err != nil || !d.slot.IsZero():
 		return free, err == nil, err
 	case !d.at.IsZero():
 		v.At(time.Now().Add(min(d.at.Sub(now), patience)))
+	case isAhead: // and so the schedule may not be over
+		v.At(time.Now().Add(patience))
 	case len(m.Open) == 0:
 		return free, false, fmt.Errorf("%w: there is none after %v", ErrOver, m.Through)
 	}

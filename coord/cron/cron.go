@@ -45,6 +45,7 @@ type Cron struct {
 	mu    sync.Mutex
 	own   map[string]*Slot     // by key, those under way here
 	again map[string]time.Time // by key, when to look at those that others may begin
+	told  told
 }
 
 // Option sets something about a [Cron].
@@ -87,8 +88,9 @@ func ofLedger(opt once.Option) Option {
 // n is 1 to 1000.
 //
 // The default is Missed(1, 0): the last one. Missed(1, time.Minute) makes up
-// for nothing that was missed. d must be more than what clocks differ by, or a
-// client whose clock is ahead leaves out what others would run.
+// for nothing that was missed. d must be more than clocks differ by, of which a
+// client's that is ahead counts for a minute at most, or a client leaves out
+// what others would run.
 func Missed(n int, d time.Duration) Option {
 	return func(c *Cron) error {
 		if n < 1 || n > most || d < 0 {
@@ -136,7 +138,8 @@ func Jitter(d time.Duration) Option {
 }
 
 // Clock sets the clock by which slots are due; by default, time.Now. It is
-// looked at once a minute at least, so it may be set while the client waits.
+// looked at once a minute at least, so it may be set while the client waits. A
+// slot is due no more than a minute before the ensemble's clock says so.
 func Clock(now func() time.Time) Option {
 	return func(c *Cron) error {
 		if now == nil {

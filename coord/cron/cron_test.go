@@ -250,7 +250,7 @@ func TestASlotWhoseClientStopsIsRunByAnother(t *testing.T) {
 // so many others have ended that it is not on record.
 func TestASlotThatTheLedgerHasForgottenIsNotRunAgain(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		first := time.Now().UTC().Truncate(time.Second).Add(5 * time.Second)
+		first := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		s := until{every(time.Second), first.Add(9 * time.Second)}
 		late, d := b.Open(), &diary{}
 		slow := b.Server.Inject(creates("/cron/keys", late), zkembed.Delay(T/3))

@@ -33,6 +33,10 @@
 //     schedule. Each is begun or left out, exactly once, however much clocks
 //     differ: the next one follows from the mark, not from a clock, which says
 //     only when it is due.
+//   - A slot is due by the clock of the client that is first, but never more
+//     than a minute before the ensemble's clock says so
+//     ([coord.Client.EnsembleTime]). So a client whose clock is hours or years
+//     wrong, in either direction, keeps no slot from the others.
 //   - A slot that is over is not begun again, even by a client whose clock is
 //     behind or that was cut off, and even if its record was deleted.
 //   - A slot is run by one client at a time, and no more slots at a time than
@@ -43,15 +47,17 @@
 //
 // # Not guaranteed
 //
-//   - When a slot begins. It is due by the clock of the client that is first: a
-//     client whose clock is ahead has it begin early, by as much. One that is
-//     ahead by days chooses the slots of these days, and the others have nothing
-//     to do until then.
+//   - When a slot begins: a client whose clock is ahead has it begin early, by
+//     up to a minute. If the servers' clock is behind, slots begin late. If it
+//     was ahead, and the clients' with it, the mark can lie in the future:
+//     nothing is due until then. Each client reports that ([event.MarkAhead]),
+//     as does [State]; [Cron.Rewind] mends it.
 //   - That the function's own effects happen once: see package once. The token
 //     of a [Slot] is for resources that can refuse an earlier attempt.
 //   - All clients should use the same schedule and the same options. What is due
 //     and what is left out is decided by whoever is first.
-//   - The first client of all begins with the slot after its arrival.
+//   - The first client of all begins with the slot after its arrival, by the
+//     ensemble's clock.
 //   - [State] counts the slots that were left out, but for the older ones where
 //     more than 10,000 were missed at once.
 //
@@ -76,7 +82,9 @@
 //
 // A slot: 44 requests by the client that runs it, half of which delete the
 // record of an old one, and 5 by each other client, which hears of the
-// beginning and the end. Each client has a watch on the mark, and while another
-// one runs a slot, on that one's node. Between slots nobody asks the servers
-// for anything.
+// beginning and the end. A client may need one write more to learn the
+// ensemble's time: before its first slot, and once a minute while its clock is
+// ahead by more than that. Each client has a watch on the mark, and while
+// another one runs a slot, on that one's node. Between slots nobody asks the
+// servers for anything.
 package cron

@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,7 +17,7 @@ import (
 // clients' clocks say. It is run only while the mark names it: before each run,
 // the holder of the slot's lock notes in the mark that the run begins.
 type mark struct {
-	Through time.Time `json:"through"`           // the newest slot that was chosen or left out
+	Through time.Time `json:"through,omitzero"`  // the newest slot that was chosen or left out; at first, none
 	Open    []open    `json:"open,omitempty"`    // chosen, and not known to have ended
 	LeftOut int       `json:"leftOut,omitempty"` // of all slots so far
 }
@@ -40,12 +41,10 @@ func (m *mark) encode() []byte {
 
 func (c *Cron) marked() string { return c.path + "/mark" }
 
-// decode reads the mark; without a node, the schedule begins now.
-func (c *Cron) decode(data []byte, stat coord.Stat, now time.Time) (*mark, error) {
-	m := &mark{Through: now.UTC().Round(0)}
-	if stat.Czxid == 0 {
-		return m, nil
-	}
+// decode reads the mark. The schedule begins when the mark is made, by the
+// ensemble's clock.
+func (c *Cron) decode(data []byte, stat coord.Stat) (*mark, error) {
+	m := &mark{Through: stat.Created.UTC()}
 	if err := json.Unmarshal(data, m); err != nil || m.Through.IsZero() {
 		return nil, fmt.Errorf("%w: %s: the data %.40q are no mark of a schedule; delete the node, and the schedule begins anew",
 			coord.ErrInvalid, c.marked(), data)
@@ -53,14 +52,17 @@ func (c *Cron) decode(data []byte, stat coord.Stat, now time.Time) (*mark, error
 	return m, nil
 }
 
-// change changes the mark. It may do so again when a reply was lost.
+// change changes the mark, if there is one. It may do so again when a reply was
+// lost.
 func (c *Cron) change(
 	ctx context.Context, write func(context.Context, ...coord.Op) ([]coord.Result, error), decide func(m *mark) error,
 ) error {
-	now := c.clock()
-	return c.client.Retry(ctx, func(ctx context.Context) error {
+	err := c.client.Retry(ctx, func(ctx context.Context) error {
 		return recipe.NewRecord(c.client, c.marked()).Change(ctx, write, func(data []byte, stat coord.Stat) ([]byte, error) {
-			m, err := c.decode(data, stat, now)
+			if stat.Czxid == 0 {
+				return nil, coord.ErrNoNode
+			}
+			m, err := c.decode(data, stat)
 			if err == nil {
 				err = decide(m)
 			}
@@ -70,12 +72,19 @@ func (c *Cron) change(
 			return m.encode(), nil
 		})
 	})
+	if errors.Is(err, coord.ErrNoNode) {
+		err = nil // who looks next makes it
+	}
+	return err
 }
 
 // choose puts the next slot that is due into the mark, if there is room, and
 // returns it.
 func (c *Cron) choose(ctx context.Context) (slot time.Time, err error) {
-	now := c.clock()
+	now, err := c.now(ctx)
+	if err != nil {
+		return slot, err
+	}
 	err = c.change(ctx, c.client.Txn, func(m *mark) error {
 		d, err := c.due(m.Through, now)
 		slot = time.Time{}
@@ -91,7 +100,10 @@ func (c *Cron) choose(ctx context.Context) (slot time.Time, err error) {
 
 // settle notes that a slot is over, as the ledger says.
 func (c *Cron) settle(ctx context.Context, slot time.Time) error {
-	now := c.clock()
+	now, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
 	return c.change(ctx, c.client.Txn, func(m *mark) error { return c.over(m, slot, now) })
 }
 
@@ -112,7 +124,11 @@ func (c *Cron) over(m *mark, slot, now time.Time) error {
 // enter notes that the function is about to be called, or returns false if the
 // mark does not name the slot: it is over, which the ledger may have forgotten.
 func (s *Slot) enter(ctx context.Context) (is bool, err error) {
-	c, now := s.cron, s.cron.clock()
+	c := s.cron
+	now, err := c.now(ctx)
+	if err != nil {
+		return false, err
+	}
 	err = c.change(ctx, s.Txn, func(m *mark) error {
 		i := slices.IndexFunc(m.Open, func(o open) bool { return o.Slot.Equal(s.At) })
 		if is = i >= 0; !is || m.Open[i].Token == s.Token() {
@@ -130,6 +146,10 @@ func (s *Slot) enter(ctx context.Context) (is bool, err error) {
 // leave notes that the slot is over, before the ledger does: a slot that the
 // mark names has not ended, even if it has no record.
 func (s *Slot) leave(ctx context.Context) error {
-	c, now := s.cron, s.cron.clock()
+	c := s.cron
+	now, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
 	return c.change(ctx, s.Txn, func(m *mark) error { return c.over(m, s.At, now) })
 }

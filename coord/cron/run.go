@@ -1,7 +1,6 @@
 package cron
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,18 +79,22 @@ type State struct {
 	Open    []time.Time // chosen, and not known to have ended
 	LeftOut int         // how many were left out so far, but for the older ones of more than 10,000 at once
 	Next    time.Time   // when the next slot is due, by this client's clock; zero if there is none
+	// Ahead is by how much Through was in the future when it was noted, by the
+	// ensemble's clock, if that is more than two minutes. A client's clock was
+	// wrong, or the servers': no slot is due before Through ([Cron.Rewind]).
+	Ahead time.Duration
 }
 
 // State returns how far the schedule has come: one read. It is zero, but for
 // Next, if no client has come yet.
 func (c *Cron) State(ctx context.Context) (State, error) {
 	s, now := State{}, c.clock()
+	m := &mark{Through: now}
 	data, stat, err := c.client.Get(ctx, c.marked())
-	if errors.Is(err, coord.ErrNoNode) {
-		err = nil
+	if err == nil {
+		m, err = c.decode(data, stat)
 	}
-	m, bad := c.decode(data, stat, now)
-	if err = cmp.Or(err, bad); err != nil {
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return s, c.failed("state", err)
 	}
 	d, err := c.due(m.Through, now)
@@ -103,7 +106,7 @@ func (c *Cron) State(ctx context.Context) (State, error) {
 		s.Open = append(s.Open, o.Slot)
 	}
 	if stat.Czxid != 0 {
-		s.Through, s.LeftOut = m.Through, m.LeftOut
+		s.Through, s.LeftOut, s.Ahead = m.Through, m.LeftOut, m.ahead(stat)
 	}
 	return s, c.failed("state", err)
 }

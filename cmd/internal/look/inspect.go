@@ -32,9 +32,11 @@ type Report struct {
 	Contenders []Contender  `json:"contenders"`
 	Round      *RoundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *QueueReport `json:"queue,omitempty"`
-	Closed     *Closing     `json:"closed,omitempty"` // where there is nothing else: a barrier was set
+	Ahead      float64      `json:"mark_ahead,omitempty"` // seconds by which a schedule's mark was in the future
+	Closed     *Closing     `json:"closed,omitempty"`     // where there is nothing else: a barrier was set
 
 	members  map[string]bool // the names of a group's members
+	ahead    string          // that a schedule's mark is, for people
 	deadlock []string        // the paths of a circle that it is part of
 }
 

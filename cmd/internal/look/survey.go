@@ -237,6 +237,9 @@ func (r Report) Findings() (odd []oddity) {
 	if r.Queue != nil && r.Queue.Dead > 0 {
 		note("look at them: "+term.Program+" queue dead; the path with /dead is a queue, too", "%s", term.Plural(r.Queue.Dead, "dead letter", "dead letters"))
 	}
+	if r.ahead != "" {
+		note("set the clocks right that are wrong; then "+term.Program+" cron --rewind has the schedule go on", "%s", r.ahead)
+	}
 	return odd
 }
 

@@ -37,6 +37,7 @@ type CronVerb struct {
 	Keep       *time.Duration `placeholder:"D" positive:"" help:"Forget slots that ended longer ago than D, instead of all but the newest 100."`
 	KeepLast   *int           `placeholder:"N" help:"Forget slots that are not of the newest N runs."`
 	List       bool           `help:"Show the slots on record at PATH, and how far the schedule has come."`
+	Rewind     bool           `help:"Have a schedule go on whose mark lies in the future, since a clock was wrong: it begins anew now. Set the clocks right first."`
 	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke   string         `enum:"term,ignore" default:"term" help:"As with lock."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the schedule."`
@@ -57,9 +58,9 @@ Exit status: 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 69 no 
 // Validate is called by kong.
 func (v *CronVerb) Validate() error {
 	switch {
-	case v.List && (v.Schedule != "" || v.Given()):
-		return errors.New("--list goes with a path alone")
-	case v.List:
+	case (v.List || v.Rewind) && (v.Schedule != "" || v.Given() || v.List && v.Rewind):
+		return errors.New("--list and --rewind go with a path alone")
+	case v.List, v.Rewind:
 		return nil
 	case v.Schedule == "" || !v.Given():
 		return fmt.Errorf("no command to run, or no schedule: write both behind the path, as in %s cron /cron/report '*/5 * * * *' -- ./report.sh", term.Program)
@@ -130,8 +131,8 @@ func (v *CronVerb) open(client *coord.Client, s coordcron.Schedule) (*coordcron.
 
 // Run runs the command for one slot after the other, or lists the slots.
 func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
-	if v.List {
-		return v.list(s, c)
+	if v.List || v.Rewind {
+		return v.onRecord(s, c)
 	}
 	schedule, err := v.parse(time.Now())
 	if err != nil {
@@ -260,22 +261,52 @@ type never struct{}
 
 func (never) Next(time.Time) time.Time { return time.Time{} }
 
-func (v *CronVerb) list(s *term.Streams, c *conn.Connection) error {
+// onRecord is for those who run nothing.
+func (v *CronVerb) onRecord(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		made, err := coordcron.New(client, string(v.Path), never{})
 		if err != nil {
 			return err
 		}
 		state, err := made.State(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case v.Rewind:
+			return v.rewind(ctx, s, made, state)
 		}
-		story, come := map[string]any{}, "no schedule\n"
-		if !state.Through.IsZero() {
-			story = stateStory(state)
-			come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through), term.Plural(state.LeftOut, "slot was", "slots were"))
-		}
-		story["path"] = string(v.Path)
-		return listJobs(ctx, s, made.Ledger(), "SLOT", "slots", story, come)
+		return v.list(ctx, s, made, state)
 	})
+}
+
+func (v *CronVerb) list(ctx context.Context, s *term.Streams, c *coordcron.Cron, state coordcron.State) error {
+	story, come := map[string]any{}, "no schedule\n"
+	if !state.Through.IsZero() {
+		story = stateStory(state)
+		come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through), term.Plural(state.LeftOut, "slot was", "slots were"))
+	}
+	if state.Ahead > 0 {
+		come += look.MarkAhead(state) + "\n"
+	}
+	story["path"] = string(v.Path)
+	return listJobs(ctx, s, c.Ledger(), "SLOT", "slots", story, come)
+}
+
+func (v *CronVerb) rewind(ctx context.Context, s *term.Streams, c *coordcron.Cron, before coordcron.State) error {
+	if before.Through.IsZero() {
+		return &term.ExitError{Code: term.ExitFailed, Err: fmt.Errorf("there is no schedule at %s", v.Path)}
+	}
+	if err := c.Rewind(ctx); err != nil {
+		return err
+	}
+	after, err := c.State(ctx)
+	if err != nil {
+		return err
+	}
+	story, text := stateStory(after), "the mark does not lie in the future; nothing was changed\n"
+	if rewound := after.Through.Before(before.Through); rewound {
+		text = fmt.Sprintf("put back from %s to %s\n", coordcron.Key(before.Through), coordcron.Key(after.Through))
+	}
+	story["path"], story["was"] = string(v.Path), coordcron.Key(before.Through)
+	return s.Print(story, "%s", text)
 }

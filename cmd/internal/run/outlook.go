@@ -158,6 +158,7 @@ type narrator struct {
 	paths   conn.NodePaths
 	joined  chan struct{} // gets one when a node was made
 	short   bool          // the trust window is
+	said    map[string]bool
 
 	mu      sync.Mutex
 	own     look.Names // of the nodes that were made
@@ -166,7 +167,10 @@ type narrator struct {
 }
 
 func newNarrator(s *term.Streams, j *job) *narrator {
-	return &narrator{streams: s, verbose: j.Verbose, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}}
+	if j.said == nil {
+		j.said = map[string]bool{}
+	}
+	return &narrator{streams: s, verbose: j.Verbose, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}, said: j.said}
 }
 
 // tell writes a note, with --verbose only.
@@ -208,6 +212,8 @@ func (n *narrator) observe(e event.Event) {
 	case e.Kind == event.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
 		n.cutOff()
 		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
+	case e.Kind == event.ClockAhead, e.Kind == event.MarkAhead:
+		n.once(e)
 	case e.Kind == event.SessionAttended && e.Err != nil:
 		n.streams.Note(noAttendant, e.Err)
 	case e.Kind == event.SessionAttended:
@@ -220,6 +226,15 @@ func (n *narrator) observe(e event.Event) {
 		}
 		n.down = time.Time{}
 		n.tell("connected", fields, "connected%s: session %s", after, session)
+	}
+}
+
+// once writes a note of something that concerns all who use the path, once in
+// this process's life; n.mu is held.
+func (n *narrator) once(e event.Event) {
+	if !n.said[e.Kind] {
+		n.said[e.Kind] = true
+		n.streams.Note("%s: %v", e.Path, e.Err)
 	}
 }
 

@@ -29,11 +29,12 @@ type job struct {
 	late         string // the message when Timeout is over
 	together     bool   // others are waited for at the end, too
 
-	left      bool           // the session was left to run out: a process of the command may still run
-	lost      bool           // the hold was, before the command ended
-	signalled bool           // a signal to this process, HUP or another, told the command to end
-	ending    bool           // a signal other than HUP did
-	signals   chan os.Signal // of all runs: one that comes between two ends the next
+	left      bool            // the session was left to run out: a process of the command may still run
+	lost      bool            // the hold was, before the command ended
+	signalled bool            // a signal to this process, HUP or another, told the command to end
+	ending    bool            // a signal other than HUP did
+	said      map[string]bool // the kinds of events that were told once, by any run
+	signals   chan os.Signal  // of all runs: one that comes between two ends the next
 }
 
 // task is what a command is run under.

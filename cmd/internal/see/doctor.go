@@ -247,7 +247,8 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	skew := results[1].Stat.Modified.Sub(before.Add(after.Sub(before) / 2)).Round(time.Millisecond)
 	told := fmt.Sprintf("the servers' clock is %v from this machine's", skew)
 	if skew.Abs() > mostSkew+after.Sub(before)/2 {
-		d.wrong("/", told, "ages that are shown are wrong by that; no guarantee depends on it (NTP?)")
+		d.wrong("/", told, "set the wrong one (NTP): ages that are shown are wrong by that, and slots of cron are due by a client's clock, "+
+			"a minute before the servers' at the earliest; nothing else depends on it")
 	} else {
 		d.fine("/", told)
 	}

@@ -166,6 +166,9 @@ func collect(r look.Report, to *exposition.Text) {
 		ofRecipe("queue_in_hand", "Items that consumers have.", float64(q.InHand))
 		ofRecipe("queue_dead_letters", "Dead letters of a queue.", float64(q.Dead))
 	}
+	if r.Kind == "cron" {
+		ofRecipe("cron_mark_ahead_seconds", "By how much a schedule's mark was in the future when it was noted, if that is too much.", r.Ahead)
+	}
 	if round := r.Round; round != nil {
 		ofRecipe("round_open", "Whether a double barrier's round is open.", truth(round.Open))
 		ofRecipe("round_inside", "Members of the open round that have not finished.", float64(round.Inside))

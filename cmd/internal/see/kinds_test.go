@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/slots"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -87,6 +89,32 @@ func TestShardsAreToldForWhatTheyAre(t *testing.T) {
 		require.NotContains(t, all, "/members")
 		p.Signal(syscall.SIGTERM)
 		p.Exit()
+	})
+}
+
+// A clock that was wrong has left it.
+func TestF65AMarkFromTheFutureIsShownAndPutBack(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.On(t, w, "cron", w.Path("cron"), "@every 1s", "--", "sh", "-c", "echo $COORD_INSTANT")
+		require.NotEmpty(t, p.Line())
+		_, err := w.Admin().Set(w.Path("cron/mark"), []byte(`{"through":"2096-01-01T00:00:00Z"}`), -1)
+		require.NoError(t, err)
+		p.Tells("no slot is due until then")
+		const ahead = "no slot is due before 2096-01-01T00:00:00Z"
+		require.Contains(t, cmdtest.On(t, w, "cron", "--list", w.Path("cron")).Gives(0), ahead)
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("cron")).Gives(0), ahead)
+		require.Contains(t, cmdtest.On(t, w, "ls", w.Path("cron")).Gives(0), ahead)
+		require.Contains(t, cmdtest.On(t, w, "doctor", w.Path("cron")).Gives(term.ExitFailed), ahead)
+		exporter := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("cron"))
+		require.Regexp(t, `zkcoord_path_cron_mark_ahead_seconds{[^}]*} [0-9.]+e\+09`, scrape(t, exporter.Line()))
+
+		now := cron.Key(time.Now())
+		require.Contains(t, cmdtest.On(t, w, "cron", "--rewind", w.Path("cron")).Gives(0), "put back from 2096-01-01T00:00:00Z")
+		for p.Line() < now { // it goes on
+		}
+		require.Contains(t, cmdtest.On(t, w, "cron", "--rewind", w.Path("cron")).Gives(0), "nothing was changed")
+		require.NotContains(t, cmdtest.On(t, w, "doctor", w.Path("cron")).Gives(0), ahead)
+		require.Equal(t, term.ExitFailed, cmdtest.On(t, w, "cron", "--rewind", w.Path("none")).Exit())
 	})
 }
 
