@@ -200,7 +200,7 @@ func (cl *claim) giveUp(ctx context.Context, why error) {
 // but a claim that is not granted immediately waits for the outer hold, which
 // ends no earlier than its own context.
 func (s Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer *Hold, err error) {
-	held, ok := HeldIn(ctx, c, s.Line.Dir)
+	held, ok := holdIn(ctx, c, s.Line.Dir)
 	switch {
 	case rule == nil:
 		return nil, nil, wire.Invalid("a rule is missing; Client.Stand takes none")

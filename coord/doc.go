@@ -13,7 +13,8 @@
 //	Line   the directory's contenders, sorted by creation
 //	Rule   func(ahead) (which to wait for, granted), all a recipe supplies
 //	Turn   granted, or watch those, and look again when one of them goes
-//	Hold   Done, Err, Context, Token, Txn, Revoked, Release
+//	Held   Done, Err, Context, Token, Txn, Revoked: what others may ask it
+//	Hold   a Held that its owner ends: Release
 //
 // [Client.Acquire] and [Client.TryAcquire] do all of that; [First] is the usual
 // rule. [Client.Stand] joins a line in which nobody waits. A claim of a name

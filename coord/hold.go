@@ -298,7 +298,15 @@ func (h *Hold) tellEnded() {
 
 // HeldIn returns the hold that a context made by [Hold.Context] carries for
 // the line in dir, or for the name, if there is one and it has not ended.
-func HeldIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
+func HeldIn(ctx context.Context, c *Client, dir string) (Held, bool) {
+	h, held := holdIn(ctx, c, dir)
+	if h == nil {
+		return nil, false
+	}
+	return h, held
+}
+
+func holdIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
 	for held := innermost(ctx); held != nil; held = innermost(held.parent) {
 		if held.of == dir && held.hold.claim.client.shared == c.shared {
 			return held.hold, held.hold.Err() == nil

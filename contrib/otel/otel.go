@@ -71,7 +71,7 @@ func fail(span trace.Span, err error) {
 }
 
 func attributes(held any) []attribute.KeyValue {
-	h, ok := held.(*coord.Hold)
+	h, ok := held.(coord.Held)
 	if !ok {
 		return nil
 	}

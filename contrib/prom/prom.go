@@ -61,7 +61,7 @@ type Metrics struct {
 	held      map[string]held // by node
 	connected map[int64]bool  // sessions
 	over      map[int64]bool  // sessions, until the next is connected: the ends of their holds are reported later
-	watched   map[*coord.Hold]string
+	watched   map[coord.Held]string
 }
 
 // held is a node with holds that last.
@@ -105,7 +105,7 @@ func New(opts ...Option) *Metrics {
 		held:      map[string]held{},
 		connected: map[int64]bool{},
 		over:      map[int64]bool{},
-		watched:   map[*coord.Hold]string{},
+		watched:   map[coord.Held]string{},
 	}
 	for _, opt := range opts {
 		opt(m)
@@ -256,7 +256,7 @@ func whyNot(err error) string {
 
 // Watch exports how long a hold can be trusted yet, until it ends. Of holds
 // with the same name, the shortest counts.
-func (m *Metrics) Watch(name string, h *coord.Hold) {
+func (m *Metrics) Watch(name string, h coord.Held) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watched[h] = name

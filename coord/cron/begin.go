@@ -162,7 +162,7 @@ func (c *Cron) take(ctx context.Context, slot time.Time) (*Slot, error) {
 	case err != nil:
 		return nil, err
 	}
-	s := &Slot{Run: run, At: slot, cron: c}
+	s := &Slot{Held: run.Held, At: slot, Key: key, Attempt: run.Attempt, Last: run.Last, cron: c, run: run}
 	is, err := s.enter(ctx)
 	if is {
 		c.mu.Lock()

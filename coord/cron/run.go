@@ -13,12 +13,16 @@ import (
 )
 
 // Slot is one attempt to run a slot, by the holder of its lock. The hold's
-// token is larger than those of the attempts before.
+// token is larger than those of the attempts before. End and Abandon end it.
 type Slot struct {
-	*once.Run
-	At time.Time // the slot's instant, in UTC
+	coord.Held
+	At      time.Time   // the slot's instant, in UTC
+	Key     string      // of its record: [Key]
+	Attempt int         // from 1; each one that was begun counts
+	Last    once.Result // of the attempt before: failed or unfinished; zero at the first
 
 	cron *Cron
+	run  *once.Run
 }
 
 // Func runs a slot. Its context ends when the hold does, and with Run's. The
@@ -65,13 +69,17 @@ func (s *Slot) perform(ctx context.Context, f Func) {
 // End puts the end of a slot on record, failed if failure is not nil, and
 // releases the hold: see [once.Run.End]. If there are [Attempts] left after a
 // failure, the slot is run again, unless the failure is that the data are too
-// large. To leave the slot to another client, call Abandon instead.
+// large.
 func (s *Slot) End(ctx context.Context, data []byte, failure error) (once.Result, error) {
 	if failure == nil || s.Attempt >= s.cron.attempts {
 		_ = s.leave(ctx) // otherwise those who look at the record do so
 	}
-	return s.Run.End(ctx, data, failure)
+	return s.run.End(ctx, data, failure)
 }
+
+// Abandon leaves the slot to another client, without an end on record and
+// without waiting for an answer. The attempt counts.
+func (s *Slot) Abandon() { s.run.Abandon() }
 
 // State is how far a schedule has come.
 type State struct {

@@ -111,7 +111,7 @@ func TestWhenTheMonitorDiesTheNextTakesOver(t *testing.T) {
 		}
 		finished(t, w, members[:n-1]...)
 		for monitor := range 2 {
-			w.ExpireSession(members[monitor].Hold().Session())
+			w.ExpireSession(members[monitor].Session())
 			require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, left[monitor], "the monitor ends"), coord.ErrLost)
 		}
 		pending(t, "left before the last had finished", left[2:]...)
@@ -150,10 +150,10 @@ func TestThoseWhoWaitGoOnWhenAllMembersOfTheRoundCrash(t *testing.T) {
 		bs := several(t, w, 2, doublebarrier.WaitForNextRound())
 		first, second := entering(t.Context(), bs[0]), entering(t.Context(), bs[1])
 		waiting(t, bs[0], 2)
-		w.ExpireSession(doomed[1].Hold().Session())
+		w.ExpireSession(doomed[1].Session())
 		zktest.Receive(t, coordtest.Soon, doomed[1].Done(), "it is dead")
 		pending(t, "entered while a member is inside", first, second)
-		w.ExpireSession(doomed[0].Hold().Session())
+		w.ExpireSession(doomed[0].Session())
 		through(t, first, second)
 	})
 }

@@ -11,8 +11,11 @@ import (
 
 // Member is one of the n of a round. It must be ended by [Member.Leave] or
 // [Member.Abandon]; until then the others wait for it. It is safe for
-// concurrent use.
+// concurrent use. It can be asked as a hold can, and has ended when the others
+// do not count on it any more. Txn writes before the round's end, unless the
+// member is missing in the outcome.
 type Member struct {
+	coord.Held
 	barrier *Barrier
 	hold    *coord.Hold
 	self    coord.Contender
@@ -44,32 +47,6 @@ func (m *Member) Count() int { return len(m.open.Members) }
 // the same for every member, nil if the round has none. The caller must not
 // change it.
 func (m *Member) Data() [][]byte { return m.data }
-
-// Node returns the path of the member's node.
-func (m *Member) Node() string { return m.hold.Node() }
-
-// Hold returns the hold of the member's node, for code that watches over it. To
-// release it is to abandon the place.
-func (m *Member) Hold() *coord.Hold { return m.hold }
-
-// Done is closed when the member has left, or can no longer be sure that the
-// others still count on it: see [coord.Hold].
-func (m *Member) Done() <-chan struct{} { return m.hold.Done() }
-
-// Err returns nil as long as the others count on the member. Afterwards it
-// matches [coord.ErrReleased] or [coord.ErrLost].
-func (m *Member) Err() error { return m.hold.Err() }
-
-// Context returns a context that ends with the membership; see
-// [coord.Hold.Context].
-func (m *Member) Context(parent context.Context) context.Context { return m.hold.Context(parent) }
-
-// Txn carries out all the operations or none, and only while the others count
-// on the member: it writes before the round's end, unless the member is missing
-// in the outcome. See [coord.Hold.Txn].
-func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, error) {
-	return m.hold.Txn(ctx, ops...)
-}
 
 // Leave marks the member as finished and waits until every other member has, or
 // is gone. It returns nil when all n have finished, and otherwise an

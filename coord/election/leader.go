@@ -142,17 +142,18 @@ func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader
 }
 
 // Term is the time for which a candidate leads: a hold with a fencing token. It
-// ends when it is resigned or can no longer be trusted; see [coord.Hold] for
+// ends when it is resigned or can no longer be trusted; see [coord.Held] for
 // Done, Err, Context, Token, Txn and Revoked.
 type Term struct {
-	*coord.Hold
+	coord.Held
+	hold     *coord.Hold
 	election *Election
 	notice   string // where it proclaims, and is asked; see [inspect.Notice]
 	data     atomic.Pointer[[]byte]
 }
 
 func newTerm(e *Election, h *coord.Hold, data []byte) *Term {
-	t := &Term{Hold: h, election: e, notice: inspect.Notice(h.Node())}
+	t := &Term{Held: h, hold: h, election: e, notice: inspect.Notice(h.Node())}
 	t.data.Store(&data)
 	return t
 }
@@ -166,7 +167,7 @@ func (t *Term) leader() Leader {
 // [coord.Hold.Release] does: after a nil because the session is over for this
 // client, the servers may keep the node, and the next candidate waiting, for up
 // to the session time-out more.
-func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
+func (t *Term) Resign(ctx context.Context) error { return t.hold.Release(ctx) }
 
 // Proclaim replaces the leader's data, which [Election.Leader] and
 // [Election.Observe] show, and Curator's getLeader; nil stands for the client's
@@ -194,7 +195,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 			case lost != nil:
 				return nil, lost
 			case stat.Czxid == 0 && t.notice != t.Node():
-				return nil, cmp.Or(t.election.post(ctx, t.Hold, data), errPosted)
+				return nil, cmp.Or(t.election.post(ctx, t.hold, data), errPosted)
 			case inspect.IsRevocation(before):
 				select {
 				case <-t.Revoked():

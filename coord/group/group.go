@@ -41,9 +41,10 @@ func New(client *coord.Client, path string) (*Group, error) {
 	return &Group{client, path, Suffix(client.Dialect())}, nil
 }
 
-// Membership is a hold that excludes others from the ID. Release it to leave.
+// Membership is a hold that excludes others from the ID, until it is left.
 type Membership struct {
-	*coord.Hold
+	coord.Held
+	hold   *coord.Hold
 	client *coord.Client
 }
 
@@ -56,7 +57,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, 
 	if err != nil {
 		return nil, g.client.Failure("join", node, err)
 	}
-	return &Membership{h, g.client}, nil
+	return &Membership{h, h, g.client}, nil
 }
 
 func (g *Group) join(ctx context.Context, id string, spec coord.NameSpec) (*coord.Hold, error) {
@@ -92,6 +93,10 @@ func check(data []byte) error {
 	}
 	return nil
 }
+
+// Leave ends the membership, and frees the ID. It answers and waits as
+// [coord.Hold.Release] does.
+func (m *Membership) Leave(ctx context.Context) error { return m.hold.Release(ctx) }
 
 // Set replaces the member's data. It succeeds only while the membership's node
 // exists: afterwards the error matches [coord.ErrLost], or [coord.ErrReleased].
@@ -129,7 +134,7 @@ func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
 		case <-ctx.Done():
 			leaving, cancel := recipe.Grace(ctx)
 			defer cancel()
-			return m.Release(leaving)
+			return m.Leave(leaving)
 		}
 	}
 }

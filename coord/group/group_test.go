@@ -118,9 +118,9 @@ func TestAllSeeWhoIsThereAndWithWhatData(t *testing.T) {
 		listed, err := one.Members(coordtest.Limited(s))
 		require.NoError(s, err)
 		require.Equal(s, shows(s, seen, "a=first", "b=fourth"), listed)
-		require.NoError(s, a.Release(coordtest.Limited(s)))
+		require.NoError(s, a.Leave(coordtest.Limited(s)))
 		shows(s, seen, "b=fourth")
-		require.NoError(s, b.Release(coordtest.Limited(s)))
+		require.NoError(s, b.Leave(coordtest.Limited(s)))
 		shows(s, seen)
 		require.ErrorIs(s, b.Set(coordtest.Limited(s), nil), coord.ErrReleased)
 	})
@@ -179,12 +179,12 @@ func TestOneAtATimeHasAnID(t *testing.T) {
 			second, err = other.Join(coordtest.Limited(s), "a", []byte("y"))
 			return err
 		})
-		require.NoError(s, join(s, other, "b", "z").Release(coordtest.Limited(s)))
+		require.NoError(s, join(s, other, "b", "z").Leave(coordtest.Limited(s)))
 		require.Empty(s, joined, "two have the ID")
-		require.NoError(s, first.Release(coordtest.Limited(s)))
+		require.NoError(s, first.Leave(coordtest.Limited(s)))
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, joined, "the ID is free"))
 		require.Greater(s, second.Token(), first.Token())
-		require.NoError(s, second.Release(coordtest.Limited(s)))
+		require.NoError(s, second.Leave(coordtest.Limited(s)))
 	})
 }
 
@@ -197,7 +197,7 @@ func TestAMemberThatIsAskedToLeaveKeepsItsData(t *testing.T) {
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, m.Node()))
 		zktest.Receive(s, coordtest.Soon, m.Revoked(), "the request")
 		require.Equal(s, []string{"a=" + c.Identity()}, texts(shows(s, observe(s, s.group()), "a="+c.Identity())))
-		require.NoError(s, m.Release(coordtest.Limited(s)))
+		require.NoError(s, m.Leave(coordtest.Limited(s)))
 	})
 }
 
@@ -209,7 +209,7 @@ func TestOnlyMembersAreListed(t *testing.T) {
 		c := s.Open()
 		require.NoError(s, c.Create(coordtest.Limited(s), w.Path("members/other"), nil))
 		shows(s, observe(s, s.group()), "a=x")
-		require.NoError(s, m.Release(coordtest.Limited(s)))
+		require.NoError(s, m.Leave(coordtest.Limited(s)))
 	})
 }
 
@@ -227,7 +227,7 @@ func TestWhatIsNoMemberIsRefused(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(g.Join(coordtest.Limited(t), "a", []byte("__REVOKE__"))), coord.ErrInvalid)
 	m := join(t, g, "a", "x")
 	require.ErrorIs(t, m.Set(coordtest.Limited(t), []byte("__REVOKE__")), coord.ErrInvalid)
-	require.NoError(t, m.Release(coordtest.Limited(t)))
+	require.NoError(t, m.Leave(coordtest.Limited(t)))
 }
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
@@ -262,7 +262,7 @@ func TestAProcessThatWasStartedAgainJoinsWhenItsFormerSessionIsOver(t *testing.T
 		require.ErrorIs(b, old.Err(), coord.ErrLost, "two have the ID")
 		require.LessOrEqual(b, time.Since(begun), coordtest.T+2*coordtest.Tick)
 		cut.Heal()
-		require.NoError(b, m.Release(b.Context()))
+		require.NoError(b, m.Leave(b.Context()))
 	})
 }
 

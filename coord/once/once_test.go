@@ -497,7 +497,7 @@ func TestAJobThatHasFailedIsOverIfItMayFailOnce(t *testing.T) {
 		o := s.ledger(once.Attempts(5, 0), once.FailOnce())
 		crashed, _, err := o.Begin(coordtest.Limited(s), "report")
 		require.NoError(s, err)
-		require.NoError(s, crashed.Release(coordtest.Limited(s)))
+		crashed.Abandon()
 		require.Equal(s, errNoLuck, coordtest.Err(o.Do(coordtest.Limited(s), "report", fails)))
 		res, err := o.Do(coordtest.Limited(s), "report", never(s))
 		require.ErrorIs(s, err, once.ErrFailed)

@@ -15,12 +15,13 @@ import (
 // writes its record. The hold's token grows from run to run. Begin, and Do for
 // its function, make runs; End ends those of Begin.
 type Run struct {
-	*coord.Hold
+	coord.Held
 	Key     string
 	Attempt int    // from 1; each one that was begun counts
 	Last    Result // of the attempt before: failed or unfinished; zero at the first
 
 	job     *job
+	hold    *coord.Hold
 	own     record // as it began; without an ID if it did not
 	version int32  // of the record since then
 	begun   time.Time
@@ -100,7 +101,7 @@ func (j *job) begin(ctx context.Context) (*Run, record, error) {
 		if err != nil {
 			return nil, found, err
 		}
-		r := &Run{Hold: h, Key: j.key, job: j}
+		r := &Run{Held: h, Key: j.key, job: j, hold: h}
 		found, err = r.begin(h.Context(ctx))
 		if r.own.ID != "" && err == nil {
 			return r, found, nil
@@ -305,8 +306,13 @@ func (r *Run) end(ctx context.Context, data []byte, failure error) (record, erro
 		text := failure.Error()
 		own.State, own.Err, own.data = Failed, text[:min(len(text), longest)], nil
 	}
-	return own, r.job.guard.Release(ctx, []*coord.Hold{r.Hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))
+	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))
 }
+
+// Abandon gives the run up without an end on record, and without waiting for
+// an answer: another client may run the job again, if there are [Attempts]
+// left. After End it does nothing.
+func (r *Run) Abandon() { r.hold.Abandon() }
 
 // longest is how much of a failure's text is kept.
 const longest = 4096

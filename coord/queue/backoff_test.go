@@ -21,7 +21,7 @@ import (
 // died ends the session of an item's consumer, who does not answer.
 func (b bubble) died(item *queue.Item) {
 	b.Helper()
-	require.NoError(b, b.Server.ExpireSession(item.Hold().Session()))
+	require.NoError(b, b.Server.ExpireSession(item.Session()))
 	<-item.Done()
 }
 

@@ -96,7 +96,7 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 		return nil, at, err
 	}
 	for i, h := range holds {
-		items[i].hold = h
+		items[i].Held, items[i].hold = h, h
 		if err = q.dispatcher.keep(items[i]); err != nil {
 			for _, h := range holds {
 				h.Abandon() // Receive ends with ctx, also when no server answers

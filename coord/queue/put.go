@@ -126,8 +126,10 @@ func (q *Queue) room(ctx context.Context) error {
 }
 
 // Item is a received item. It belongs to its receiver until it is acknowledged,
-// given back, or Done.
+// given back, or Done: then another may have it. It can be asked as a hold can,
+// and has no token.
 type Item struct {
+	coord.Held
 	Data       []byte // which go to the dead letters with the item: not to be changed before
 	Priority   int
 	Deliveries int // how often it was delivered, this time counted
@@ -251,21 +253,3 @@ func (i *Item) end(op string, err error) error {
 }
 
 func stale(err error) error { return fmt.Errorf("%w: %w", ErrStale, err) }
-
-// Done is closed when the claim has ended, for any reason; Err says why.
-// Another receiver may have the item from then on.
-func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
-
-// Err returns nil while the claim can be trusted; see [coord.Hold.Err].
-func (i *Item) Err() error { return i.hold.Err() }
-
-// Revoked is closed when a client asked for the item ([coord/inspect.Revoke]).
-// The receiver decides.
-func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
-
-// Context returns a context that ends when the claim or parent does.
-func (i *Item) Context(parent context.Context) context.Context { return i.hold.Context(parent) }
-
-// Hold returns the claim as a hold, for its node, its deadline and its session.
-// Release it by Ack or Nack only.
-func (i *Item) Hold() *coord.Hold { return i.hold }

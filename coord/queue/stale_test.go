@@ -49,10 +49,10 @@ func TestNothingIsRemovedThatAnotherHasByNow(t *testing.T) {
 				put(b, q, "a", "b")
 				stale := []*queue.Item{receive(b, q), receive(b, q)}
 				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
-				require.NoError(b, inspect.Break(b.Context(), admin, stale[0].Hold().Node()))
+				require.NoError(b, inspect.Break(b.Context(), admin, stale[0].Node()))
 				again := receive(b, other)
 				require.Equal(b, "a", string(again.Data))
-				kazoos := stale[1].Hold().Node()
+				kazoos := stale[1].Node()
 				require.NoError(b, inspect.Break(b.Context(), admin, kazoos))
 				kazooTakes(b, admin, kazoos)
 				for _, item := range stale {
@@ -533,7 +533,7 @@ func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
 				time.Sleep(time.Second)
 				require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 				for _, item := range items[:s.taken] {
-					require.NoError(b, inspect.Break(b.Context(), other, item.Hold().Node()))
+					require.NoError(b, inspect.Break(b.Context(), other, item.Node()))
 					again := receive(b, others)
 					require.Equal(b, item.Data, again.Data)
 					ack(b, again)

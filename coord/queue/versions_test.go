@@ -179,7 +179,7 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 			return true, "given back after 2 deliveries"
 		},
 		"never answered": func(b bubble, admin *queue.Queue, item *queue.Item) (bool, string) {
-			require.NoError(b, b.Server.ExpireSession(item.Hold().Session()))
+			require.NoError(b, b.Server.ExpireSession(item.Session()))
 			require.ErrorIs(b, coordtest.Err(admin.TryReceive(b.Context())), queue.ErrEmpty)
 			return false, "delivered 2 times, and its last consumer ended without an answer"
 		},
@@ -190,7 +190,7 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 			return true, "no such customer"
 		},
 		"buried by an operator": func(b bubble, admin *queue.Queue, item *queue.Item) (bool, string) {
-			require.NoError(b, b.Server.ExpireSession(item.Hold().Session()))
+			require.NoError(b, b.Server.ExpireSession(item.Session()))
 			first, err := admin.Peek(b.Context())
 			require.NoError(b, err)
 			require.NoError(b, admin.Bury(b.Context(), first.Name, "blocks the others"))
@@ -298,7 +298,7 @@ func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 					lost = lose()
 					require.NoError(b, item.Nack(b.Context(), 0))
 				case 2:
-					require.NoError(b, b.Server.ExpireSession(receive(b, q).Hold().Session()))
+					require.NoError(b, b.Server.ExpireSession(receive(b, q).Session()))
 					lost = lose()
 					require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
 				}
@@ -387,7 +387,7 @@ func TestALookShowsTheItemsAndWhoHasThem(t *testing.T) {
 		require.NoError(b, err)
 		require.Len(b, all, 3)
 		require.Len(b, taken, 2)
-		require.Contains(b, taken, path.Base(held.Hold().Node()))
+		require.Contains(b, taken, path.Base(held.Node()))
 		require.ErrorIs(b, coordtest.Err(q.PeekAt(b.Context(), "x")), coord.ErrInvalid)
 		items, err := q.PeekAt(b.Context(), append(all, "entry-100-0000000099")...)
 		require.NoError(b, err)

@@ -247,7 +247,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	})
 	switch {
 	case err == nil:
-		return &Slot{holds[0], a.chosen.Number}, nil
+		return &Slot{holds[0], a.chosen.Number, holds[0]}, nil
 	case !isOutdated(err):
 		return nil, err
 	case a.place != nil && a.place.Err() != nil:

@@ -4,7 +4,7 @@
 //
 // [Slots] are the numbers from 0 to n-1. [Slots.Acquire] waits for the lowest
 // that is free, [Slots.TryAcquire] does not wait, [Slots.Do] runs a function
-// with it. A [Slot] is a number and a [coord.Hold]: for the GPUs of a host, the
+// with it. A [Slot] is a number and a [coord.Held]: for the GPUs of a host, the
 // worker's part of unique IDs (Snowflake), ports, partitions; for at most n at
 // a time who need to know which they are.
 //

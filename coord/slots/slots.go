@@ -66,9 +66,15 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Slots, erro
 // Slot is a number of one's own: an exclusive hold, whose token is larger than
 // those of all who had the number before.
 type Slot struct {
-	*coord.Hold
+	coord.Held
 	Number int
+
+	hold *coord.Hold
 }
+
+// Release gives the number up. It answers and waits as [coord.Hold.Release]
+// does.
+func (s *Slot) Release(ctx context.Context) error { return s.hold.Release(ctx) }
 
 // Acquire waits for a number until ctx ends: that of this owner, if it has one
 // ([Durable]), otherwise the lowest that is free. ctx bounds the waiting, not

@@ -239,8 +239,10 @@ var (
 	fenced    = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// What embeds a hold has its methods.
-var embedding = map[string]string{"Term": "Hold"}
+// What recipes hand out has the methods of the hold that it is.
+var embedding = map[string]string{
+	"Item": "Held", "Member": "Held", "Membership": "Held", "Run": "Held", "Slot": "Held", "Term": "Held",
+}
 
 // Names of the library that stand in code within the text exist: a name that
 // was changed is changed in the documents, too. The changelog has former ones.

@@ -63,7 +63,7 @@ func TestGoAndJavaAreMembersOfOneGroup(t *testing.T) {
 		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=three,java=four" }, "Go sees the new data")
 
 		same.must(t, "join five", "joined") // has the ID when Go leaves it
-		require.NoError(t, m.Release(patient(t)))
+		require.NoError(t, m.Leave(patient(t)))
 		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=five,java=four" }, "Java takes the ID")
 		java.Kill()
 		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=five" }, "the member of a dead session goes")
@@ -88,7 +88,7 @@ func TestGoAndPythonAreMembersOfOneGroup(t *testing.T) {
 		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "one,two" }, "Go sees Python")
 		require.NoError(t, m.Set(patient(t), []byte("three")))
 		python.says(t, "members", "one,three")
-		require.NoError(t, m.Release(patient(t)))
+		require.NoError(t, m.Leave(patient(t)))
 		python.says(t, "members", "one")
 		python.must(t, "leave", "left")
 		zktest.Eventually(t, answersWithin, func() bool { return len(seen()) == 0 }, "all have left")

@@ -9,7 +9,7 @@ var jobs = []mutant{
 	off("job: the holder of the lock looks at the record", in(ledger, "TestWhoIsGrantedTheLock"),
 		"Run.begin", `if over, err := r.job.verdict(found); over {`, `if over, err := r.job.verdict(found); over && false {`),
 	off("job: only the holder of the lock puts an end on record", in(ledger, "TestTheEndOfAJobThatAnotherHas"),
-		"Run.end", `	return own, r.job.guard.Release(ctx, []*coord.Hold{r.Hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))`,
+		"Run.end", `	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))`,
 		`	_, err := r.job.guard.Txn(ctx, coord.SetOp(r.job.record(), own.encode(own.data), -1))
 	r.Abandon()
 	return own, err`),

@@ -186,7 +186,7 @@ func (t *shift) acquire(ctx context.Context, _ *conn.Connection, client *coord.C
 	if t.slot, err = c.Begin(ctx); err != nil {
 		return holding{}, err
 	}
-	return alone(t.slot.Hold), nil
+	return alone(t.slot), nil
 }
 
 func (t *shift) look(ctx context.Context, client *coord.Client, _ look.Names) (look.Situation, error) {
@@ -242,7 +242,7 @@ func (t *shift) complete(status int, asked bool, _ func() (context.Context, func
 }
 
 func (t *shift) story(held float64, _ error) map[string]any {
-	story := alone(t.slot.Hold).story()
+	story := alone(t.slot).story()
 	story["slot"], story["attempt"], story["held"] = t.slot.Key, t.slot.Attempt, held
 	return story
 }

@@ -97,7 +97,7 @@ func (p *place) acquire(ctx context.Context, _ *conn.Connection, client *coord.C
 	case err != nil:
 		return holding{}, err
 	}
-	return alone(p.member.Hold()), nil
+	return alone(p.member), nil
 }
 
 func (p *place) name() string {

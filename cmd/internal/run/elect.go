@@ -139,22 +139,24 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 }
 
 // candidate stands for election. It does not try: others may stand, too.
-func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquirer, error) {
+func (v *ElectVerb) candidate(stands *turn) (acquirer[holding], error) {
 	var opts []election.Option
 	if v.Priority != nil {
 		opts = append(opts, election.WithPriority(*v.Priority))
 	}
-	e, err := election.New(client, string(path), opts...)
+	e, err := election.New(stands.client, string(v.Path), opts...)
 	var data []byte
 	if v.Data != nil {
 		data = []byte(*v.Data)
 	}
-	return unlessNested(client, path, string(path), 1, func(ctx context.Context, _ bool) (*coord.Hold, error) {
+	return unlessNested(stands.client, v.Path, string(v.Path), 1, func(ctx context.Context, _ bool) (holding, error) {
 		t, err := e.Campaign(ctx, data)
 		if err != nil {
-			return nil, err
+			return holding{}, err
 		}
-		return t.Hold, nil
+		h := alone(t)
+		h.release = t.Resign
+		return h, nil
 	}), err
 }
 

@@ -22,9 +22,10 @@ import (
 // first of them does.
 type holding struct {
 	held
-	holds []*coord.Hold   // in the order in which their paths were given
-	well  context.Context // ends, too, when the command is to end because its check fails; or nil
-	stop  func()          // ends the checks; or nil
+	holds   []coord.Held                    // in the order in which their paths were given
+	release func(ctx context.Context) error // of all; nil where a task has another way to end them
+	well    context.Context                 // ends, too, when the command is to end because its check fails; or nil
+	stop    func()                          // ends the checks; or nil
 }
 
 // unwell is closed when the command's check has failed too often, for the cause
@@ -44,7 +45,7 @@ type held interface {
 	Revoked() <-chan struct{}
 }
 
-func alone(h *coord.Hold) holding { return holding{held: h, holds: []*coord.Hold{h}} }
+func alone(h coord.Held) holding { return holding{held: h, holds: []coord.Held{h}} }
 
 // ofHolding are the variables that say what a process runs under.
 var ofHolding = regexp.MustCompile(`^COORD_(PATH|NODE|TOKEN|SINCE)(_[0-9]+)?=`)
@@ -88,7 +89,7 @@ func (h holding) story() map[string]any {
 }
 
 // heldWith is the variable for a command that runs under these holds, too.
-func heldWith(holds []*coord.Hold) string {
+func heldWith(holds []coord.Held) string {
 	nodes := conn.HeldAround()
 	for _, h := range holds {
 		nodes = append(nodes, path.Base(h.Node()))
@@ -114,14 +115,14 @@ func underItself(path conn.NodePath, own string) error {
 
 // unlessNested waits only if fewer than room of the claims in dir are held by
 // processes that this one runs under. A try does not wait.
-func unlessNested(client *coord.Client, path conn.NodePath, dir string, room int, acquire acquirer) acquirer {
-	return func(ctx context.Context, try bool) (*coord.Hold, error) {
+func unlessNested[H any](client *coord.Client, path conn.NodePath, dir string, room int, acquire acquirer[H]) acquirer[H] {
+	return func(ctx context.Context, try bool) (none H, err error) {
 		own, err := ownAt(ctx, client, dir)
 		switch {
 		case err != nil:
-			return nil, err
+			return none, err
 		case len(own) >= room && !try:
-			return nil, underItself(path, own[0])
+			return none, underItself(path, own[0])
 		}
 		return acquire(ctx, try)
 	}
@@ -129,7 +130,7 @@ func unlessNested(client *coord.Client, path conn.NodePath, dir string, room int
 
 // sharedUnlessNested is unlessNested for a shared lock: inside of itself it is
 // granted immediately, or waits for a plain one that waits for the outer one.
-func sharedUnlessNested(client *coord.Client, path conn.NodePath, acquire acquirer) acquirer {
+func sharedUnlessNested(client *coord.Client, path conn.NodePath, acquire acquirer[*coord.Hold]) acquirer[*coord.Hold] {
 	return func(ctx context.Context, try bool) (*coord.Hold, error) {
 		own, err := ownAt(ctx, client, string(path))
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 // or none.
 type turn struct {
 	paths conn.NodePaths
-	open  func(*coord.Client, conn.NodePath) (acquirer, error)
+	open  func(*turn) (acquirer[holding], error)
 	try   bool
 	slots *int // nil: a lock without
 	plain bool // one claim in the line excludes all others
@@ -37,7 +37,6 @@ type turn struct {
 	client *coord.Client
 	seen   look.Sightings
 	at     atomic.Pointer[conn.NodePath] // of the lock that is waited for, or was in vain
-	group  *recipe.Group
 	held   holding
 }
 
@@ -45,7 +44,7 @@ type turn struct {
 type one struct {
 	*turn
 	path conn.NodePath
-	get  acquirer
+	get  acquirer[*coord.Hold]
 }
 
 func (o one) Client() *coord.Client { return o.client }
@@ -61,17 +60,35 @@ func (o one) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return o.get(ctx, true)
 }
 
-// all are the locks at all the paths, as one.
-func (t *turn) all() (*lock.Multi, error) {
+// all acquires the locks at all the paths, as one.
+func (v *LockVerb) all(t *turn) (acquirer[holding], error) {
 	var locks []lock.Acquirer
 	for _, path := range t.paths {
-		acquire, err := t.open(t.client, path)
+		acquire, err := v.open(t.client, path)
 		if err != nil {
 			return nil, err
 		}
 		locks = append(locks, one{t, path, acquire})
 	}
-	return lock.NewMulti(locks...)
+	all, err := lock.NewMulti(locks...)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, try bool) (holding, error) {
+		acquire := all.Acquire
+		if try {
+			acquire = all.TryAcquire
+		}
+		group, err := acquire(ctx)
+		if err != nil {
+			return holding{}, err
+		}
+		h := holding{held: group, holds: make([]coord.Held, len(t.paths)), release: group.Release}
+		for i, path := range slices.Sorted(slices.Values(t.paths)) { // as the group has them
+			h.holds[slices.Index(t.paths, path)] = group.Holds()[i]
+		}
+		return h, nil
+	}, nil
 }
 
 // refuseNested refuses several locks if this process runs under one of them.
@@ -104,14 +121,14 @@ func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Cl
 	if err := t.refuseNested(ctx); err != nil {
 		return holding{}, err
 	}
-	all, err := t.all()
+	acquire, err := t.open(t)
 	switch {
 	case err != nil:
 		return holding{}, err
 	case t.try:
-		err = try(ctx, c, func(ctx context.Context) (err error) { t.group, err = all.TryAcquire(ctx); return err })
+		err = try(ctx, c, func(ctx context.Context) (err error) { t.held, err = acquire(ctx, true); return err })
 	default:
-		return t.await(ctx, all)
+		return t.await(ctx, acquire)
 	}
 	if err != nil {
 		return holding{}, err
@@ -131,7 +148,7 @@ func try(ctx context.Context, c *conn.Connection, acquire func(ctx context.Conte
 }
 
 // await waits for the locks. It waits in line only while the checks succeed.
-func (t *turn) await(ctx context.Context, all *lock.Multi) (holding, error) {
+func (t *turn) await(ctx context.Context, acquire acquirer[holding]) (holding, error) {
 	for {
 		if err := t.health.Await(ctx); err != nil {
 			return holding{}, err
@@ -140,7 +157,7 @@ func (t *turn) await(ctx context.Context, all *lock.Multi) (holding, error) {
 		waiting, cancel := context.WithCancel(ctx)
 		context.AfterFunc(well, cancel)
 		var err error
-		t.group, err = all.Acquire(waiting)
+		t.held, err = acquire(waiting, false)
 		cancel()
 		if err == nil {
 			return t.hold(well, stop), nil
@@ -156,10 +173,7 @@ func (t *turn) await(ctx context.Context, all *lock.Multi) (holding, error) {
 // hold has the command run under the locks.
 func (t *turn) hold(well context.Context, stop func()) holding {
 	t.unwell = func() error { return context.Cause(well) }
-	t.held = holding{t.group, make([]*coord.Hold, len(t.paths)), well, stop}
-	for i, path := range slices.Sorted(slices.Values(t.paths)) { // as the group has them
-		t.held.holds[slices.Index(t.paths, path)] = t.group.Holds()[i]
-	}
+	t.held.well, t.held.stop = well, stop
 	return t.held
 }
 
@@ -171,7 +185,7 @@ func (*turn) prepare(*exec.Cmd) error { return nil }
 func (t *turn) giveBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
-	if err := t.group.Release(ctx); err != nil {
+	if err := t.held.release(ctx); err != nil {
 		return fmt.Errorf("the servers did not confirm the release; others may have to wait up to %v: %w",
 			t.client.SessionTimeout(), err)
 	}
@@ -245,13 +259,13 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	return (&job{
-		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
+		task: &turn{paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, MaxHold: v.MaxHold, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 
 // acquirer waits for a lock of any kind, or tries to get it.
-type acquirer func(ctx context.Context, try bool) (*coord.Hold, error)
+type acquirer[H any] func(ctx context.Context, try bool) (H, error)
 
 // locker is what most kinds of locks are.
 type locker interface {
@@ -259,7 +273,7 @@ type locker interface {
 	TryAcquire(ctx context.Context) (*coord.Hold, error)
 }
 
-func acquirerOf(l locker) acquirer {
+func acquirerOf(l locker) acquirer[*coord.Hold] {
 	return func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if try {
 			return l.TryAcquire(ctx)
@@ -270,7 +284,7 @@ func acquirerOf(l locker) acquirer {
 
 // open returns the lock at a path that the options ask for. Plain and shared
 // ones stand in one line.
-func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, error) {
+func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer[*coord.Hold], error) {
 	switch {
 	case v.Slots != nil:
 		return v.slots(client, path)
@@ -292,7 +306,7 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, err
 // slots returns the lock that several may hold, each with a slot. With --resize
 // it stores the number of slots first. If another number is stored, the error
 // says what to do.
-func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer, error) {
+func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*coord.Hold], error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
 	return apart(client, path, foreignAt, unlessNested(client, path, semaphore.LayoutOf(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if v.Resize {
@@ -317,7 +331,7 @@ type finder func(ctx context.Context, client *coord.Client, path string) (node s
 // apart keeps locks with and without slots from being used at one path, since
 // they do not exclude each other. It looks before it joins the line, and again
 // when it holds: of two that come at the same time, one sees the other.
-func apart(client *coord.Client, path conn.NodePath, others finder, acquire acquirer) acquirer {
+func apart(client *coord.Client, path conn.NodePath, others finder, acquire acquirer[*coord.Hold]) acquirer[*coord.Hold] {
 	check := func(ctx context.Context) error {
 		node, err := others(ctx, client, string(path))
 		if err != nil || node == "" {

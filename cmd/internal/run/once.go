@@ -161,7 +161,7 @@ func (e *errand) acquire(ctx context.Context, c *conn.Connection, client *coord.
 	case e.run == nil:
 		return holding{}, &term.ExitError{Code: term.ExitOK} // Run says why
 	}
-	return alone(e.run.Hold), nil
+	return alone(e.run), nil
 }
 
 func (e *errand) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
@@ -213,7 +213,7 @@ func (e *errand) complete(status int, asked bool, _ func() (context.Context, fun
 }
 
 func (e *errand) story(held float64, _ error) map[string]any {
-	story := alone(e.run.Hold).story()
+	story := alone(e.run).story()
 	story["key"], story["attempt"], story["ran"], story["held"] = e.verb.Key, e.run.Attempt, true, held
 	return story
 }

@@ -89,7 +89,7 @@ func (d *delivery) acquire(ctx context.Context, _ *conn.Connection, client *coor
 	if err := d.item.Err(); err != nil {
 		return holding{}, term.ExitWith(term.ExitLost, "lost the item before the command was started: %w", err)
 	}
-	return alone(d.item.Hold()), nil
+	return alone(d.item), nil
 }
 
 func (*delivery) name() string { return "the item" }

@@ -138,7 +138,7 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 		ask(term.ExitFailed, "bury", q, poison)
 		ask(term.ExitUsage, "drop", q, "poison")
 		item := cmdtest.Must(cmdtest.Must(queue.New(cmdtest.Open(t, w), q)).Receive(t.Context()))
-		taken := item.Hold().Node()
+		taken := item.Node()
 		ask(term.ExitBusy, "drop", q, taken[len(q+"/taken/"):])
 
 		letters := cmdtest.Parse[struct{ Dead []deadLetter }](t, ask(0, "dead", q).Line()).Dead

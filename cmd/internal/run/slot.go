@@ -96,7 +96,7 @@ type seat struct {
 	slot *slots.Slot
 }
 
-func (t *seat) take(client *coord.Client, _ conn.NodePath) (acquirer, error) {
+func (t *seat) take(*turn) (acquirer[holding], error) {
 	var opts []slots.Option
 	if v := t.verb; v.Durable != "" {
 		cooldown := time.Duration(0)
@@ -105,18 +105,20 @@ func (t *seat) take(client *coord.Client, _ conn.NodePath) (acquirer, error) {
 		}
 		opts = append(opts, slots.Durable(v.Durable, cooldown))
 	}
-	s, err := slots.New(client, string(t.verb.Path), t.verb.count(), opts...)
-	return func(ctx context.Context, try bool) (*coord.Hold, error) {
+	s, err := slots.New(t.client, string(t.verb.Path), t.verb.count(), opts...)
+	return func(ctx context.Context, try bool) (holding, error) {
 		acquire := s.Acquire
 		if try {
 			acquire = s.TryAcquire
 		}
 		slot, err := acquire(ctx)
 		if err != nil {
-			return nil, err
+			return holding{}, err
 		}
 		t.slot = slot
-		return slot.Hold, nil
+		h := alone(slot)
+		h.release = slot.Release
+		return h, nil
 	}, err
 }
 

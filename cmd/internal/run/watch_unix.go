@@ -205,7 +205,7 @@ func (r *run) loss(end guard.Event) error {
 	// has not given the session up either: the trust window is open.
 	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
 	defer cancel()
-	return firstLoss(ctx, r.hold.holds, func(ctx context.Context, h *coord.Hold) error {
+	return firstLoss(ctx, r.hold.holds, func(ctx context.Context, h coord.Held) error {
 		_, err := h.Txn(ctx)
 		return err
 	})

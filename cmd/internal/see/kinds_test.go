@@ -70,7 +70,7 @@ func TestInspectShowsTheMembersOfAGroup(t *testing.T) {
 			require.Len(t, r.Holders(), 1)
 			require.Equal(t, m.Node(), r.Contenders[0].Node)
 			require.Contains(t, text, "10.1.2.3:80")
-			require.NoError(t, m.Release(coordtest.Limited(t)))
+			require.NoError(t, m.Leave(coordtest.Limited(t)))
 		}
 		require.Equal(t, term.ExitOK, cmdtest.On(t, w, "ls", w.Path("app")).Exit())
 	})

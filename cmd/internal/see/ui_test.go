@@ -184,7 +184,7 @@ func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
 	act := (&UIVerb{Path: "/"}).act(client, func(ctx context.Context, _ *coord.Client, node string) error {
 		acted = append(acted, node)
 		for _, item := range items {
-			if item.Hold().Node() != node {
+			if item.Node() != node {
 				require.NoError(t, item.Nack(ctx, 0))
 				items = append(items, cmdtest.Must(others.Receive(ctx)))
 			}

@@ -118,9 +118,12 @@ func (g *Grant[H]) Err() error {
 // Release records the release and carries it out. It is to be called once, of a
 // hold that has such a method.
 func (g *Grant[H]) Release(ctx context.Context) error {
-	return g.End(Release, nil, func() error {
-		return any(g.Hold).(interface{ Release(context.Context) error }).Release(ctx)
-	})
+	return g.ReleaseBy(ctx, any(g.Hold).(interface{ Release(context.Context) error }).Release)
+}
+
+// ReleaseBy is Release of a hold whose method for that has another name.
+func (g *Grant[H]) ReleaseBy(ctx context.Context, release func(context.Context) error) error {
+	return g.End(Release, nil, func() error { return release(ctx) })
 }
 
 // End records a way to give the grant up, such as an ack, and carries it out.

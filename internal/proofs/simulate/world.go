@@ -167,7 +167,7 @@ func (s *station) Granted(k *workload.Worker, what history.Holder) {
 
 // Look compares what a hold says with the server's tree: a hold that is trusted
 // now had its node a moment ago.
-func (s *station) Look(k *workload.Worker, h *coord.Hold) {
+func (s *station) Look(k *workload.Worker, h coord.Held) {
 	there := false
 	for _, n := range s.w.srv.Nodes() {
 		there = there || n.Path == h.Node() && n.Stat.EphemeralOwner == h.Session() && (h.Token() == 0 || h.Token() == n.Stat.Czxid)

@@ -18,22 +18,19 @@ import (
 // Campaign stands for election and leads for a while.
 func Campaign(w *Worker, c *coord.Client) bool {
 	e := must(election.New(c, w.Key))
-	var term *election.Term
-	g, ok := acquire(w, history.Exclusive, "Campaign", func(ctx context.Context) (_ *coord.Hold, err error) {
-		if term, err = e.Campaign(ctx, []byte(w.Name)); err != nil {
-			return nil, err
-		}
-		return term.Hold, nil
+	g, ok := acquire(w, history.Exclusive, "Campaign", func(ctx context.Context) (*election.Term, error) {
+		return e.Campaign(ctx, []byte(w.Name))
 	})
 	if !ok {
 		return false
 	}
+	term := g.Hold
 	if Chance(w.Rand, 0.5) {
 		saying := w.within(term.Context(context.Background()), w.share(0, 1))
 		saying.end("Proclaim", term.Proclaim(saying.ctx, []byte(w.Name+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
 	}
 	stay(w, c, g)
-	w.release("Campaign", g.Release)
+	w.release("Campaign", func(ctx context.Context) error { return g.ReleaseBy(ctx, term.Resign) })
 	return true
 }
 
@@ -52,8 +49,8 @@ func Lead(w *Worker, c *coord.Client) bool {
 		}
 		inside = true
 		defer func() { inside = false }()
-		g := history.Granted(op, t.Hold)
-		w.Granted(w, t.Hold)
+		g := history.Granted(op, t)
+		w.Granted(w, t)
 		stay(w, c, g)
 		if g.Trusted() {
 			given(g)

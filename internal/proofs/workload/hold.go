@@ -40,7 +40,7 @@ func occupy[H history.Holder](w *Worker, c *coord.Client, kind history.Kind, wha
 }
 
 // given records the end of a grant that is given up by another call.
-func given(g *history.Grant[*coord.Hold]) {
+func given[H history.Holder](g *history.Grant[H]) {
 	_ = g.End(history.Release, nil, func() error { return nil })
 }
 
@@ -49,7 +49,7 @@ func given(g *history.Grant[*coord.Hold]) {
 // resource must refuse.
 func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 	end := time.Now().Add(w.hold(w.Rand))
-	h, one := any(g.Hold).(*coord.Hold)
+	h, one := any(g.Hold).(coord.Held)
 	writes := one && g.Of.Kind == history.Exclusive && h.Token() != 0 && Chance(w.Rand, 0.8) // a holder that does not write learns of a loss only by its watch
 	if one && Chance(w.Rand, 0.3) {
 		defer w.readAllTheTime(c, h)()
@@ -87,12 +87,14 @@ func linger[H history.Holder](w *Worker, g *history.Grant[H]) {
 
 // look compares what holds say with their window, and has the test check them.
 func (w *Worker) look(held any) {
-	var holds []*coord.Hold
+	var holds []coord.Held
 	switch held := held.(type) {
-	case *coord.Hold:
-		holds = []*coord.Hold{held}
+	case coord.Held:
+		holds = []coord.Held{held}
 	case *recipe.Group:
-		holds = held.Holds()
+		for _, h := range held.Holds() {
+			holds = append(holds, h)
+		}
 	}
 	for _, h := range holds {
 		if now := time.Now(); h.Err() == nil && !now.Before(h.Deadline()) {
@@ -127,7 +129,7 @@ func (w *Worker) rest(d time.Duration, h history.Holder) bool {
 
 // readAllTheTime has a holder's client read without a pause until stop, and
 // looks at the hold after each reply, and when none comes.
-func (w *Worker) readAllTheTime(c *coord.Client, h *coord.Hold) (stop func()) {
+func (w *Worker) readAllTheTime(c *coord.Client, h coord.Held) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -145,7 +147,7 @@ func (w *Worker) readAllTheTime(c *coord.Client, h *coord.Hold) (stop func()) {
 }
 
 // touch uses the fenced resource.
-func (w *Worker) touch(key string, h *coord.Hold) {
+func (w *Worker) touch(key string, h coord.Held) {
 	before := time.Now()
 	if w.Accept(key, h.Token()) {
 		w.Count("fenced writes")
@@ -163,7 +165,7 @@ func (w *Worker) touch(key string, h *coord.Hold) {
 // outcome is learnt even if the hold is lost meanwhile. After a transaction
 // that may be carried out late, nothing else may be written under the same
 // node: the late transaction would undo it.
-func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
+func (w *Worker) increment(c *coord.Client, key string, h coord.Held) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Pace.Timeout)
 	defer cancel()
 	data, _, err := c.Fresh().Get(ctx, Counter(key))

@@ -21,22 +21,19 @@ func Join(w *Worker, c *coord.Client) bool {
 	g := must(group.New(c, w.Key+"/members"))
 	w.items++
 	data := w.Name + "-" + strconv.Itoa(w.items) // unlike that of the client's other workers
-	var m *group.Membership
-	grant, ok := acquire(w, history.Exclusive, "Join", func(ctx context.Context) (_ *coord.Hold, err error) {
-		if m, err = g.Join(ctx, memberID, []byte(data)); err != nil {
-			return nil, err
-		}
-		return m.Hold, nil
+	grant, ok := acquire(w, history.Exclusive, "Join", func(ctx context.Context) (*group.Membership, error) {
+		return g.Join(ctx, memberID, []byte(data))
 	})
 	if !ok {
 		return false
 	}
+	m := grant.Hold
 	if Chance(w.Rand, 0.3) {
 		setting := w.within(m.Context(context.Background()), w.share(0, 1))
 		setting.end("Set", m.Set(setting.ctx, []byte(data+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
 	}
 	stay(w, c, grant)
-	w.release("a membership", grant.Release)
+	w.release("a membership", func(ctx context.Context) error { return grant.ReleaseBy(ctx, m.Leave) })
 	return true
 }
 
@@ -88,8 +85,8 @@ func Number(n int) Use {
 			op.End(history.Failed, err)
 			return false
 		}
-		g := history.Granted(op, slot.Hold, history.Item(strconv.Itoa(slot.Number)))
-		w.Granted(w, slot.Hold)
+		g := history.Granted(op, slot, history.Item(strconv.Itoa(slot.Number)))
+		w.Granted(w, slot)
 		if w.Count("numbers given"); path.Base(slot.Node()) != strconv.Itoa(slot.Number) || slot.Number >= n {
 			w.Violated("%s: the number %d of %s, below %d", w.Name, slot.Number, slot.Node(), n)
 		}

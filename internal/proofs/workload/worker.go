@@ -42,7 +42,7 @@ type Pace struct {
 // Checks are a test's own, in addition to what workers judge themselves.
 type Checks interface {
 	Granted(w *Worker, what history.Holder)                   // nil for a turn without a hold
-	Look(w *Worker, h *coord.Hold)                            // now and then while h is held
+	Look(w *Worker, h coord.Held)                             // now and then while h is held
 	Late(w *Worker, what string, by time.Duration, err error) // a call returned so long after its context's end
 	Expected(w *Worker, err error) bool                       // reports whether the test itself caused err
 	Accept(key string, token int64) bool                      // the fenced resource
@@ -56,7 +56,7 @@ type Checks interface {
 type Unchecked struct{}
 
 func (Unchecked) Granted(*Worker, history.Holder)            {}
-func (Unchecked) Look(*Worker, *coord.Hold)                  {}
+func (Unchecked) Look(*Worker, coord.Held)                   {}
 func (Unchecked) Late(*Worker, string, time.Duration, error) {}
 func (Unchecked) Expected(*Worker, error) bool               { return false }
 func (Unchecked) Accept(string, int64) bool                  { return true }
