@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -95,6 +96,7 @@ func (s *Spec) isFree(ctx context.Context, c *Client, rule Rule) error {
 
 // acquire joins by join, and waits for the turn.
 func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim, error), rule Rule, try bool) (*Hold, error) {
+	var deleted session.Repeats
 	for {
 		cl, err := join(ctx)
 		if err == nil {
@@ -116,6 +118,9 @@ func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim
 		}
 		if ctx.Err() != nil {
 			return nil, calls.Ended(ctx, err)
+		}
+		if errors.Is(err, ErrNodeDeleted) {
+			deleted.Pause(ctx, c.keeper.Current())
 		}
 		if err := cl.removeFormer(ctx); err != nil {
 			return nil, err

@@ -9,10 +9,11 @@ import (
 
 // The errors of this module, for errors.Is. A call that asks the servers
 // returns an [*OpError] that wraps one of them, a context's error, or both; any
-// other answer of the server comes as text. The client library's error values
-// never appear. The error matches [errors.ErrUnsupported] for an impossible
-// call: an operation that the server does not know, and a request to a claim
-// that cannot be asked (see inspect.Revoke).
+// other answer of the server comes as text, by ZooKeeper's name for it. The
+// client library's error values never appear. The error matches
+// [errors.ErrUnsupported] for an impossible call: an operation that the server
+// does not know, or does not permit in its local sessions, and a request to a
+// claim that cannot be asked (see inspect.Revoke).
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")

@@ -166,7 +166,7 @@ func (c *Client) requests(ops []Op) ([]wire.Op, error) {
 // [Client.EnsureDir]. One request when the parent is there. When the connection
 // fails before the reply, the error matches [ErrUnconfirmed].
 func (c *Client) Create(ctx context.Context, path string, data []byte) error {
-	for {
+	for missing := session.Repeats(0); ; missing.Pause(ctx, c.keeper.Current()) {
 		_, err := c.one(ctx, CreateOp(path, data))
 		if !errors.Is(err, ErrNoNode) {
 			return err

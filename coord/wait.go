@@ -143,7 +143,7 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 // and the look is called again when it is made. Two more requests while it is
 // missing.
 func (v *View) Dir(path string) ([]string, error) {
-	for {
+	for changed := session.Repeats(0); ; changed.Pause(v.ctx, v.client.keeper.Current()) {
 		names, _, err := v.Children(path)
 		if !errors.Is(err, ErrNoNode) {
 			return names, err
@@ -158,7 +158,7 @@ func (v *View) Dir(path string) ([]string, error) {
 // is missing. A server does not report a new node to a client that may not read
 // it.
 func (v *View) Exists(path string) (Stat, bool, error) {
-	for {
+	for changed := session.Repeats(0); ; changed.Pause(v.ctx, v.client.keeper.Current()) {
 		_, stat, err := v.Get(path)
 		if !errors.Is(err, ErrNoNode) {
 			return stat, err == nil, err

@@ -193,7 +193,7 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 	case errors.Is(err, coord.ErrInvalid), errors.Is(err, coord.ErrNoNode):
 		return nil, &term.ExitError{Code: term.ExitUsage, Err: err}
 	case errors.Is(err, coord.ErrAuthFailed):
-		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w: do the servers know the scheme of --auth or ZK_AUTH?", err)}
+		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w\n(%s)", err, c.hintAuth())}
 	case ctx.Err() != nil:
 		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: err}
 	default:
@@ -218,6 +218,14 @@ func (c *Connection) hint() string {
 		return "do servers run there, and speak TLS at that port?"
 	}
 	return "do servers run there? do they want --tls?"
+}
+
+// hintAuth says what to check when the servers refuse the credentials.
+func (c *Connection) hintAuth() string {
+	if len(c.Auth) == 0 {
+		return "--auth or ZK_AUTH presents credentials"
+	}
+	return "do the servers know the scheme of --auth or ZK_AUTH?"
 }
 
 // Child is a further process of this program, with the same servers. The
@@ -316,7 +324,7 @@ func Failure(err error) error {
 // Hint names the flag that may avoid an error.
 func Hint(err error) string {
 	switch {
-	case errors.Is(err, coord.ErrNoAuth):
+	case errors.Is(err, coord.ErrNoAuth), errors.Is(err, coord.ErrAuthFailed):
 		return "(--auth or ZK_AUTH presents credentials)"
 	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
 		return "(--dialect kazoo stands in line with Kazoo's)"

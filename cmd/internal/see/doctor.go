@@ -50,7 +50,7 @@ func (v *DoctorVerb) Run(s *term.Streams, c *conn.Connection) error {
 	case term.StatusOf(err).Code == term.ExitUsage:
 		return err
 	default:
-		d.wrong(c.ZK, term.Briefly(err).Error(), "see to the servers first; --connect-timeout gives more time")
+		d.wrong(c.ZK, term.Briefly(err).Error(), remedy(err, "see to the servers first; --connect-timeout gives more time"))
 	}
 	if err := d.tell(s); err != nil {
 		return err
@@ -79,6 +79,18 @@ func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connecti
 	// Afterwards, since clients may have connected meanwhile.
 	d.sessions(c, found, reached)
 	return nil
+}
+
+// remedy is what to do about an error of a server's: what the error calls for,
+// or else usually.
+func remedy(err error, usually string) string {
+	switch {
+	case errors.Is(err, coord.ErrAuthFailed):
+		return "present credentials that the server accepts: --auth or ZK_AUTH"
+	case errors.Is(err, errors.ErrUnsupported):
+		return "see to the server's version and configuration"
+	}
+	return usually
 }
 
 func (d *Diagnosis) fine(where, found string) {
@@ -126,7 +138,7 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 	for i, address := range addresses {
 		s := seen[i]
 		if s.err != nil {
-			d.wrong(address, term.Briefly(s.err).Error(), "is a server there, part of a quorum, and reachable from here?")
+			d.wrong(address, term.Briefly(s.err).Error(), remedy(s.err, "is a server there, part of a quorum, and reachable from here?"))
 			continue
 		}
 		again := slices.ContainsFunc(leaders, func(other int64) bool { return ofOneServer(s.session, other) })

@@ -78,18 +78,23 @@ func (s *Search) Find(network, addr string, timeout time.Duration, brief bool) (
 
 // pace lets the first attempt at each server through immediately, unless
 // connections do not last. Then it backs off, up to a second or a fortieth of
-// the time-out, until a server has answered a request: little of a window must
-// be spent waiting for a server that is back. It returns how often every server
-// was tried before.
+// the time-out, until a server has answered a request, and where servers refuse
+// the session, until none has for the time-out: little of a window must be spent
+// waiting for a server that is back. It returns how often every server was tried
+// before.
 func (s *Search) pace(timeout time.Duration, brief bool) (round int, err error) {
 	s.mu.Lock()
 	round = s.attempts / s.count()
 	s.attempts++
+	if time.Since(s.refused) > timeout {
+		s.refusals = 0
+	}
+	tries := max(round, s.refusals)
 	s.mu.Unlock()
-	if round == 0 && !brief {
+	if tries == 0 && !brief {
 		return round, nil
 	}
-	pause := min(BackOff<<min(round, 6), time.Second, timeout/40)
+	pause := min(BackOff<<min(tries, 6), time.Second, timeout/40)
 	select {
 	case <-time.After(pause/2 + rand.N(pause/2+1)):
 		return round, nil
@@ -137,6 +142,17 @@ func (s *Search) Failed(server string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trouble[server] = err
+}
+
+// Refused notes that a server does not serve the session, although it has opened
+// it. It returns how often in a row that was so.
+func (s *Search) Refused(server string, err error) (inRow int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble[server] = err
+	s.refused = time.Now()
+	s.refusals++
+	return s.refusals
 }
 
 // Answered notes that a server has answered a request.
@@ -194,6 +210,8 @@ type Search struct {
 	names    map[string]*name
 	attempts int              // since a server answered
 	trouble  map[string]error // why the last of them failed, for each server
+	refused  time.Time        // when a server refused the session last
+	refusals int              // in a row
 	hunt     *hunt            // for a connection; nil while there is one
 }
 

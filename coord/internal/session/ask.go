@@ -75,6 +75,17 @@ func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	return await(ctx, s, time.After(d))
 }
 
+// Repeats paces a loop that asks again because what was in the way should have
+// gone: the first time immediately, then after a pause.
+type Repeats int
+
+// Pause waits before a repetition, unless it is the first.
+func (n *Repeats) Pause(ctx context.Context, s *Session) {
+	if *n++; *n > 1 {
+		_ = s.Pause(ctx, s.Timeout()/50)
+	}
+}
+
 // roundTrip asks and waits for what read makes of the answer, or for the end of
 // ctx.
 func roundTrip[T any](ctx context.Context, s *Session, r wire.Request, fields func(b []byte) []byte, read func(*wire.Decoder) T) (T, error) {

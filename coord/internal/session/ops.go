@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
@@ -78,6 +79,64 @@ func creating(path string, data []byte, flags int32, acl []wire.ACL) func(b []by
 	return wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append
 }
 
+// Txn carries out all the operations or none. When the ensemble refused it, the
+// results say which operation failed.
+func (s *Session) Txn(ctx context.Context, ops []wire.Op) ([]wire.Result, error) {
+	results, err := roundTrip(ctx, s, wire.Request{Op: wire.OpMulti}, wire.Transaction(ops), func(d *wire.Decoder) []wire.Result { return d.Results(ops) })
+	at := Refused(results)
+	if at < 0 {
+		return results, err
+	}
+	if results[at].Err == wire.ErrExpired {
+		results[at].Err = s.whyExpired(ctx, ops[at])
+	}
+	return results, results[at].Err
+}
+
+// whyExpired finds out why the leader calls the session expired in an operation
+// of a transaction. It does so, too, if it is asked for an ephemeral node by a
+// session that is local to another server.
+func (s *Session) whyExpired(ctx context.Context, op wire.Op) error {
+	isEphemeral := op.Kind == wire.OpCreate && (op.Flags == wire.Ephemeral || op.Flags == wire.EphemeralSequential)
+	if isEphemeral && s.Flush(ctx) == nil {
+		return wire.ErrLocalSession
+	}
+	if ctx.Err() == nil {
+		s.over(fmt.Errorf("%w: the server has expired it", wire.ErrExpired))
+	}
+	return wire.ErrExpired
+}
+
+// Node is a node as it was read.
+type Node struct {
+	Exists bool
+	Data   []byte
+	Stat   wire.Stat
+}
+
+// Get reads a node.
+func (s *Session) Get(ctx context.Context, path string) (Node, error) {
+	return roundTrip(ctx, s, wire.Request{Op: wire.OpGetData}, wire.Reading(path, false), nodeOf)
+}
+
+func nodeOf(d *wire.Decoder) Node { return Node{true, d.Buffer(), d.Stat()} }
+
+// Exists looks whether a node exists; it needs no permission to read it.
+func (s *Session) Exists(ctx context.Context, path string) (Node, error) {
+	node, err := roundTrip(ctx, s, wire.Request{Op: wire.OpExists}, wire.Reading(path, false), func(d *wire.Decoder) Node {
+		return Node{true, nil, d.Stat()}
+	})
+	if err == wire.ErrNoNode {
+		err = nil
+	}
+	return node, err
+}
+
+// Refused returns the index of the operation that the ensemble refused, or -1.
+func Refused(replies []wire.Result) int {
+	return slices.IndexFunc(replies, func(r wire.Result) bool { return r.Err != nil })
+}
+
 // Children lists a node's children.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	return roundTrip(ctx, s, wire.Request{Op: wire.OpGetChildren2}, wire.Reading(path, false), func(d *wire.Decoder) []string {
@@ -130,6 +189,7 @@ var changesNothing = []wire.Op{{Kind: wire.OpCheck, Path: "/", Version: -1}}
 // the server has no containers. It says so once in a session: by an error, or
 // (before ZooKeeper 3.5) by closing the connection, and the next one as well.
 func (s *Session) EnsurePath(ctx context.Context, path string, acl []wire.ACL) error {
+	var emptied Repeats
 	for at := 1; at <= len(path); at++ {
 		if at < len(path) && path[at] != '/' || path == "/" {
 			continue
@@ -137,6 +197,9 @@ func (s *Session) EnsurePath(ctx context.Context, path string, acl []wire.ACL) e
 		switch err := s.ensure(ctx, path[:at], acl); {
 		case errors.Is(err, wire.ErrNoNode):
 			at = 0 // the server has just removed an empty container above: begin again
+			if emptied.Pause(ctx, s); ctx.Err() != nil {
+				return calls.Ended(ctx, err)
+			}
 		case err != nil:
 			return fmt.Errorf("create %s: %w", path[:at], err)
 		}

@@ -298,7 +298,11 @@ func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	s.busy = s.busy || open && errors.Is(err, os.ErrDeadlineExceeded)
 	changed := s.wire == c && s.setDown()
 	s.mu.Unlock()
-	if !open {
+	if errors.As(err, new(wire.Refusal)) {
+		if s.search.Refused(server, err) == 1 {
+			s.log.Warn("the server does not serve the session; looking for another", "server", server, "err", err)
+		}
+	} else if !open {
 		s.search.Failed(server, err)
 	}
 	if changed {

@@ -237,12 +237,17 @@ func (c *Conn) lose(err error) {
 		c.pending, c.asked, c.queue = nil, nil, nil
 		c.mu.Unlock()
 		close(c.over)
+		var refused Refusal
+		errors.As(err, &refused) // the answer to the first
 		for i, r := range orphans {
-			if i == sent {
-				cause = ErrConnection
-			}
-			if r.Caller != nil {
+			switch {
+			case r.Caller == nil:
+			case i == 0 && refused.error != nil:
+				r.Caller.Tell(0, refused.error)
+			case i < sent:
 				r.Caller.Tell(0, cause)
+			default:
+				r.Caller.Tell(0, ErrConnection)
 			}
 		}
 	})

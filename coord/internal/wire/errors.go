@@ -33,21 +33,73 @@ var (
 	ErrAuth = errors.New("the server refused the credentials")
 )
 
-// codes are the errors of replies.
-var codes = map[int32]error{
-	-4: ErrConnection, -6: ErrUnsupported, -8: ErrInvalid, -100: ErrUnsupported,
-	-12:  ErrExpired, // unknown session: a single server has ended it as the request came
-	-101: ErrNoNode, -102: ErrNoAuth, -103: ErrBadVersion, -108: ErrEphemeral, -110: ErrNodeExists, -111: ErrNotEmpty,
-	-112: ErrExpired, -114: fmt.Errorf("%w: the server refuses this ACL", ErrInvalid), -115: ErrAuth, -118: ErrConnection,
-	-125: ErrQuota, -127: ErrThrottled,
+// ErrLocalSession: ephemeral nodes are refused to the session.
+var ErrLocalSession = fmt.Errorf("%w: the server's sessions are local, and are not upgraded for ephemeral nodes "+
+	"(localSessionsEnabled without localSessionsUpgradingEnabled)", errors.ErrUnsupported)
+
+// codes are all of KeeperException.Code as of ZooKeeper 3.9, by their names
+// there. An error is final, unless it says that the connection or the session is
+// of no more use, or that the server is busy ([ErrThrottled]).
+var codes = map[int32]struct {
+	name string
+	err  error // nil: the name says it all
+	away bool  // the connection is given up: this server does not serve the session
+}{
+	-1:   {name: "SystemError"},
+	-2:   {name: "RuntimeInconsistency"},
+	-3:   {name: "DataInconsistency"},
+	-4:   {"ConnectionLoss", ErrConnection, true},
+	-5:   {name: "MarshallingError"},
+	-6:   {"Unimplemented", ErrUnsupported, false},
+	-7:   {"OperationTimeout", ErrConnection, true},
+	-8:   {"BadArguments", ErrInvalid, false},
+	-12:  {"UnknownSession", ErrExpired, false}, // a single server has ended it as the request came
+	-13:  {name: "NewConfigNoQuorum"},
+	-14:  {name: "ReconfigInProgress"},
+	-100: {"APIError", ErrUnsupported, false},
+	-101: {"NoNode", ErrNoNode, false},
+	-102: {"NoAuth", ErrNoAuth, false},
+	-103: {"BadVersion", ErrBadVersion, false},
+	-108: {"NoChildrenForEphemerals", ErrEphemeral, false},
+	-110: {"NodeExists", ErrNodeExists, false},
+	-111: {"NotEmpty", ErrNotEmpty, false},
+	-112: {"SessionExpired", ErrExpired, false},
+	-113: {name: "InvalidCallback"},
+	-114: {"InvalidACL", fmt.Errorf("%w: the server refuses this ACL", ErrInvalid), false},
+	-115: {"AuthFailed", ErrAuth, false},
+	-118: {"SessionMoved", ErrConnection, true},
+	-119: {"NotReadOnly", ErrConnection, true}, // the server has no quorum
+	-120: {"EphemeralOnLocalSession", ErrLocalSession, false},
+	-121: {name: "NoWatcher"},
+	-122: {"RequestTimeout", ErrConnection, true},
+	-123: {name: "ReconfigDisabled"},
+	-124: {"SessionClosedRequireSaslAuth", fmt.Errorf("%w: it serves only sessions with an authentication that this one has not "+
+		"(enforce.auth.enabled)", ErrAuth), true},
+	-125: {"QuotaExceeded", ErrQuota, false},
+	-127: {"ThrottledOp", ErrThrottled, false},
 }
 
-func errorOf(code int32) error {
-	if err, known := codes[code]; known || code == 0 {
-		return err
+func errorOf(number int32) error {
+	c, known := codes[number]
+	switch {
+	case number == 0:
+		return nil
+	case !known:
+		return fmt.Errorf("the server answers with error %d, which is not known here", number)
+	case c.err == nil:
+		return fmt.Errorf("the server answers with %s (%d)", c.name, number)
+	case c.away && c.err == ErrConnection:
+		return fmt.Errorf("%w: the server answers with %s (%d)", c.err, c.name, number)
 	}
-	return fmt.Errorf("zk: unknown error: %d", code)
+	return c.err
 }
+
+// Refusal is the end of a connection to a server that does not serve the
+// session, although it has opened it.
+type Refusal struct{ error }
+
+// Unwrap returns the error of the server's answer.
+func (r Refusal) Unwrap() error { return r.error }
 
 // Invalid returns an [ErrInvalid] that says what is wrong.
 func Invalid(format string, args ...any) error {

@@ -215,6 +215,7 @@ func withLength(body []byte) []byte {
 type Decoder struct {
 	b         []byte
 	malformed bool
+	away      int32 // the code of a part on which the connection is given up, or 0
 }
 
 func (d *Decoder) fail() { d.b, d.malformed = nil, true }
@@ -289,7 +290,10 @@ func (d *Decoder) Results(ops []Op) []Result {
 		case end, kind != opError && kind != op.Kind:
 			d.fail()
 		case kind == opError:
-			r.Err = errorOf(d.int32())
+			code := d.int32()
+			if r.Err = errorOf(code); codes[code].away {
+				d.away = code
+			}
 		case kind == OpCreate:
 			r.Path = d.Created(op.Path)
 		case kind == OpSet:

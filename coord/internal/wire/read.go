@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -93,8 +94,13 @@ func (c *Conn) examine(frame []byte) ([]byte, error) {
 		c.unmatch(r)
 		return nil, fmt.Errorf("a reply of %d bytes to a request of kind %d is not ZooKeeper's protocol", len(body), r.Op)
 	}
-	err := errorOf(code)
 	c.Sizes.answered(r.Size)
+	code = cmp.Or(code, d.away)
+	err := errorOf(code)
+	if codes[code].away {
+		c.unmatch(r)
+		return nil, Refusal{err}
+	}
 	c.tap.Answered(zxid, err, r.moment, r.Op.isWrite() && committed(zxid, code))
 	if r.Caller != nil {
 		r.Caller.Tell(zxid, err)
@@ -144,8 +150,8 @@ func (c *Conn) match(xid int32) (Request, bool) {
 	return Request{}, false
 }
 
-// unmatch puts the request of a malformed reply back: its outcome is not known,
-// like the outcome of all requests under way when the connection ends.
+// unmatch puts a request back whose reply ends the connection: its outcome is
+// not known, like the outcome of all requests under way then.
 func (c *Conn) unmatch(r Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

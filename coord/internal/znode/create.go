@@ -21,6 +21,7 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 			n.attempted()
 		}
 	}()
+	var missing session.Repeats
 	return Send(ctx, nodes[0].sess, once, func(err error, lost bool) error {
 		if lost {
 			if made, failure := found(nodes); made || failure != nil {
@@ -35,6 +36,7 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 			if err := ensure(err); err != nil && !IsLost(err) && !errors.Is(err, wire.ErrThrottled) {
 				return err
 			}
+			missing.Pause(ctx, nodes[0].sess)
 		case !IsLost(err):
 			return err
 		}
