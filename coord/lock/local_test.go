@@ -232,6 +232,7 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 			cycle(b, mutex(b.T, b.Open(), "/lock").Acquire)
 		},
 		"of the other dialect": func(b coordtest.Bubble, _ *coord.Hold) { kazoo(b) },
+		"of an unknown recipe": func(b coordtest.Bubble, _ *coord.Hold) { b.Unknown("/lock", "n_") },
 		"asked for": func(b coordtest.Bubble, h *coord.Hold) {
 			require.NoError(b, inspect.Revoke(b.Context(), b.Open(), h.Node()))
 		},

@@ -225,6 +225,11 @@ func (r Report) waitsFor(i int) (others []int) {
 		}
 		others = append(others, at)
 	}
+	for at, c := range slices.Backward(r.Contenders[:i]) {
+		if len(others) == 0 && c.Dialect != self.Dialect { // which it cannot honour
+			return []int{at}
+		}
+	}
 	return others
 }
 

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ import (
 // Report is what inspect shows of a path.
 type Report struct {
 	Path       string       `json:"path"`
-	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; mixed; "" if there is nothing
+	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; unknown; mixed; "" if there is nothing
 	Dialect    string       `json:"dialect"`         // of all contenders; mixed; "" if there are none
 	Exists     bool         `json:"exists"`          // the node at the path does
 	Others     int          `json:"others"`          // nodes below it that belong to nothing that was found there
@@ -49,7 +50,7 @@ type Closing struct {
 type Contender struct {
 	Position int    `json:"position"` // 1 is first
 	Holds    bool   `json:"holds"`
-	State    string `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
+	State    string `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works; unknown
 	Kind     string `json:"kind"`
 	Dialect  string `json:"dialect"`
 	Owner    string `json:"owner"`
@@ -67,7 +68,7 @@ type Contender struct {
 
 func (r *Report) contender(position int, info inspect.Contender) Contender {
 	c := Contender{
-		Position: position, Holds: info.Holds, State: "waits", Kind: info.Kind, Owner: info.Owner,
+		Position: position, Holds: info.Holds, State: "waits", Kind: cmp.Or(info.Kind, UnknownKind), Owner: info.Owner,
 		Dialect: string(info.Dialect), Session: SessionName(info.Session), Age: term.SinceThen(info.Since),
 		Orphan: !info.Since.IsZero() && isNoSession(info.Session),
 		Node:   info.Node, Token: info.Token, Revoked: info.Revoked, Under: info.Under,
@@ -76,6 +77,8 @@ func (r *Report) contender(position int, info inspect.Contender) Contender {
 		c.State = "holds"
 	}
 	switch {
+	case !isKnown(info.Contender):
+		c.State = UnknownKind
 	case r.Round != nil:
 		r.Round.place(&c)
 	case r.Queue != nil:
@@ -111,7 +114,7 @@ func family(k string) string {
 	case "latch": // as Curator calls the candidates' nodes
 		return electionKind
 	}
-	return k
+	return cmp.Or(k, UnknownKind)
 }
 
 // common is what all contenders so far have, given what the next one has.

@@ -51,6 +51,9 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 	r = newReport(string(path))
 	r.Exists = true
 	members := LineOf(names)
+	if !slices.ContainsFunc(members, isKnown) {
+		members = nil // special looks whether they belong to sessions
+	}
 	line, err := inspect.Describe(ctx, client, string(path), members)
 	if err != nil {
 		return r, false, err
@@ -69,7 +72,9 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 		r.Kind = common(r.Kind, family(info.Kind))
 		r.Dialect = common(r.Dialect, string(info.Dialect))
 		r.Contenders = append(r.Contenders, r.contender(i+1, info))
-		r.used(int64(info.Sequence))
+		if isKnown(info.Contender) {
+			r.used(int64(info.Sequence))
+		}
 	}
 	if r.Round != nil {
 		r.Round.conclude()
@@ -78,11 +83,9 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 	return r, changed, err
 }
 
-// LineOf picks the contenders of every kind and dialect out of a listing, in
-// the order of their age.
-func LineOf(names []string) []coord.Contender {
-	return coord.Line{AnyDialect: true}.Order(names, coord.Curator)
-}
+// LineOf picks the contenders of every kind and dialect, and of unknown
+// recipes, out of a listing, in the order of their age.
+func LineOf(names []string) []coord.Contender { return inspect.Among(names) }
 
 // complete puts back into the line the contenders whose nodes were gone before
 // they were read, and says who held when it was listed.
@@ -109,17 +112,22 @@ func (r *Report) isOwn(name string) bool {
 }
 
 // isContender reports whether a node's name is a claim's, of either dialect.
-func isContender(name string) bool { return len(LineOf([]string{name})) > 0 }
+func isContender(name string) bool { return slices.ContainsFunc(LineOf([]string{name}), isKnown) }
 
 // others counts the names in a listing of the path that belong to nothing that
 // was found there.
 func (r *Report) others(names []string) (n int) {
 	for _, name := range names {
-		if !r.isOwn(name) && !isNotice(name) {
+		if !r.isOwn(name) && !isNotice(name) && !r.shows(name) {
 			n++
 		}
 	}
 	return n
+}
+
+// shows reports whether a child of the path is among the contenders.
+func (r *Report) shows(name string) bool {
+	return slices.ContainsFunc(r.Contenders, func(c Contender) bool { return c.Node == r.Path+"/"+name })
 }
 
 // isNotice reports whether a node is a leader's notice, whose name is the name

@@ -61,7 +61,7 @@ func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.No
 		if isMember(name) {
 			c.Dialect = coord.Kazoo
 		}
-		if !strings.HasPrefix(name, "_c_") { // another's guard, or a claim of no known shape
+		if !strings.HasPrefix(name, "_c_") || len(LineOf([]string{name})) > 0 { // not another's guard
 			members = append(members, c)
 		}
 	}
@@ -71,6 +71,9 @@ func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.No
 		return nil, err
 	}
 	slices.SortFunc(line, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
+	if unknown := r.unknown(line); unknown != nil {
+		return unknown, nil
+	}
 	r.Kind, r.members = GroupKind, map[string]bool{}
 	for i, c := range line {
 		line[i].Holds, r.members[c.Name] = true, true

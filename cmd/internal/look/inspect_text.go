@@ -36,6 +36,8 @@ func (r Report) about() string {
 		return fmt.Sprintf("a closed barrier, set %s ago by %s", term.Age(r.Closed.Age), r.Closed.by())
 	case !r.Exists:
 		return "there is nothing"
+	case r.Kind == UnknownKind:
+		return "an unknown recipe" + r.beside()
 	case len(r.Contenders) > 0:
 		return fmt.Sprintf("%s%s, %s dialect%s", r.Kind, r.limit(), r.Dialect, r.beside())
 	case r.Kind == onceKind, r.Kind == cronKind:
@@ -107,7 +109,7 @@ func (c Contender) state() string {
 
 // sortOf is a contender's kind, and its dialect where there are two.
 func (r Report) sortOf(c Contender) string {
-	if r.Dialect != "mixed" {
+	if r.Dialect != "mixed" || c.Dialect == UnknownKind {
 		return c.Kind
 	}
 	return c.Kind + ", " + c.Dialect
@@ -172,7 +174,7 @@ func (r Report) Sort() string {
 	switch {
 	case len(r.Contenders) > 0 && r.Dialect == string(coord.Curator) && byGoZooKeeper.MatchString(r.Contenders[0].Node):
 		return r.Kind + ", go-zookeeper"
-	case r.Dialect == "" || r.Dialect == string(coord.Curator):
+	case r.Dialect == "" || r.Dialect == string(coord.Curator) || r.Kind == UnknownKind:
 		return r.Kind
 	}
 	return r.Kind + ", " + r.Dialect

@@ -165,7 +165,7 @@ func mayBeRecipe(names []string) bool {
 				return true
 			}
 		}
-		return isContender(name) || isKazooLease(name) || isMember(name)
+		return len(LineOf([]string{name})) > 0 || isKazooLease(name) || isMember(name)
 	})
 }
 
@@ -192,7 +192,10 @@ type oddity struct{ Found, Do string }
 // Findings are what is odd about a recipe.
 func (r Report) Findings() (odd []oddity) {
 	note := func(do, format string, args ...any) { odd = append(odd, oddity{fmt.Sprintf(format, args...), do}) }
-	if r.Dialect == "mixed" {
+	if n := r.Unknown(); n > 0 && r.Dialect == "mixed" {
+		note("give each recipe a path of its own: where they stand first, this program's claims are refused, and where they come later, two may hold",
+			"%s of an unknown recipe beside others", term.Plural(n, "contender is", "contenders are"))
+	} else if r.Dialect == "mixed" {
 		note("one path, one dialect: let the programs agree, or give one of them another path", "two dialects, which do not see each other")
 	} else if r.Kind == "mixed" {
 		note("give each recipe a path of its own", "several recipes at one path")

@@ -357,9 +357,8 @@ func apart(client *coord.Client, path conn.NodePath, others finder, acquire acqu
 
 // locksAt finds a contender in the line of a lock without slots.
 func locksAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	line := inspect.LockLine(path)
-	line.AnyDialect = true
-	return firstOf(ctx, client, path, func(names []string) []coord.Contender { return line.Order(names, client.Dialect()) })
+	kinds := inspect.LockLine(path).Kinds
+	return firstOf(ctx, client, path, func(names []string) []coord.Contender { return inspect.Among(names, kinds...) })
 }
 
 // slotsAt finds a slot that is held, or waited for, in either dialect.

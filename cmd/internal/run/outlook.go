@@ -58,9 +58,23 @@ func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.Node
 		return t.slotParties(ctx, client, path)
 	}
 	found, err := look.Children(ctx, client, string(path))
-	line = slices.DeleteFunc(look.LineOf(found), func(c coord.Contender) bool { return c.Dialect != client.Dialect() })
-	n := slices.Index(append(inspect.Granted(line), false), false)
-	return string(path), line[:n], line[n:], err
+	all := look.LineOf(found)
+	var before []coord.Contender // that it cannot honour
+	for i, granted := range inspect.Granted(all) {
+		switch c := all[i]; {
+		case c.Dialect != client.Dialect() && len(holders)+len(line) == 0:
+			before = append(before, c)
+		case c.Dialect != client.Dialect():
+		case granted:
+			holders = append(holders, c)
+		default:
+			line = append(line, c)
+		}
+	}
+	if len(holders) == 0 {
+		holders = before
+	}
+	return string(path), holders, line, err
 }
 
 func (t *turn) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {

@@ -159,6 +159,7 @@ func collect(r look.Report, to *exposition.Text) {
 	if known {
 		ofRecipe("held_seconds", "Time since the oldest grant among the holders, at most, where all were seen: a grant between two scrapes counts from the first.", held)
 	}
+	ofRecipe("unknown_contenders", "Contenders of unknown recipes, which others do not exclude.", float64(r.Unknown()))
 	ofRecipe("oldest_wait_seconds", "Age of the oldest node that waits.", waits)
 	ofRecipe("oddities", "Things that are odd, as the verb ls lists them.", float64(len(r.Findings())))
 	if q := r.Queue; q != nil {

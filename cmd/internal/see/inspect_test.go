@@ -119,6 +119,9 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 		}, "lock", "mixed", 2},
 		{map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", "_c_" + cmdtest.Guid2 + "-latch-0000000002": "y"}, "mixed", "curator", 1},
 		{map[string]string{"something else": "x"}, "group", "curator", 1},
+		{map[string]string{"something else": "x", "host_0000000001": "x"}, "group", "curator", 2},
+		{map[string]string{"n_0000000001": "x"}, "unknown", "unknown", 0},
+		{map[string]string{"n_0000000001": "x", "_c_" + cmdtest.Guid1 + "-lock-0000000002": "x"}, "mixed", "mixed", 1},
 		{map[string]string{"_c_something else": "x"}, "", "", 0},
 	} {
 		t.Run(c.kind+" "+c.dialect, func(t *testing.T) {
