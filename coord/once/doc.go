@@ -95,5 +95,7 @@
 // run's client crashes, only the next in line does. With Keep or KeepLast, each
 // call makes an empty write first, in one more round trip, to see the latest
 // records; each run makes up to 10 more reads, in 2 more round trips, and 7
-// requests for each record that it deletes.
+// requests for each record that it deletes. With Keep, or before another
+// attempt, a client that has not written for a minute makes one write more, to
+// learn the ensemble's time.
 package once

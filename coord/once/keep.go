@@ -77,9 +77,11 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 	for _, j := range all {
 		total += j.left
 	}
-	due := func(j *journal, tooMany bool) bool {
-		return j.left > 0 && (tooMany || o.keep > 0 && time.Since(j.stat.Created) > o.keep)
+	old, err := o.oldAt(ctx, total-more+late.left)
+	if err != nil {
+		return 0, false, err
 	}
+	due := func(j *journal, tooMany bool) bool { return j.left > 0 && (tooMany || old(j.stat.Created)) }
 	limit := atOnce
 	if more == 0 {
 		limit = total + late.left
@@ -92,7 +94,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 			}
 			looked++
 		}
-		done, err := o.settle(ctx, j, late, tooMany)
+		done, err := o.settle(ctx, j, late, func(at time.Time) bool { return tooMany || old(at) })
 		switch {
 		case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode):
 			return pruned, true, nil
@@ -109,6 +111,21 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		}
 	}
 	return pruned, false, nil
+}
+
+// oldAt returns which times are so long ago that [Keep] does not keep what is
+// of them, by the ensemble's clock. It makes no request if there are no entries.
+func (o *Once) oldAt(ctx context.Context, entries int) (old func(at time.Time) bool, err error) {
+	if o.keep == 0 || entries == 0 {
+		return func(time.Time) bool { return false }, nil
+	}
+	now, err := o.now(ctx)
+	return func(at time.Time) bool { return now.Sub(at) > o.keep }, err
+}
+
+// now is the ensemble's time.
+func (o *Once) now(ctx context.Context) (time.Time, error) {
+	return o.client.EnsembleTime(ctx, o.path+"/log", time.Minute)
 }
 
 // oldest returns the journal with the oldest entry; it is empty if all are.
@@ -174,7 +191,7 @@ const (
 // settle removes the oldest entry of a journal, and the record if this entry is
 // the newest of its job, or puts the entry off. An entry that is not the newest
 // needs no lock, which the caller may have itself.
-func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (done fate, err error) {
+func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done fate, err error) {
 	p := o.named(j.name)
 	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
 	busy := errors.Is(err, coord.ErrBusy)
@@ -192,7 +209,7 @@ func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (done
 	case stat.Czxid != 0 && r.ID != j.run: // there is a newer run
 		ops = append(ops, coord.CheckOp(p.record(), stat.Version))
 	case stat.Czxid == 0 && !busy: // forgotten
-	case !busy && (tooMany || time.Since(stat.Modified) > o.keep):
+	case !busy && old(stat.Modified):
 		done = deleted
 		ops = append(ops, coord.DeleteOp(p.record(), stat.Version))
 	default:

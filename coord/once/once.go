@@ -38,8 +38,8 @@ type Option func(*Once) error
 
 // Attempts gives a job up after its function was begun n times, by all clients
 // together, whether the function failed or its process crashed. After a
-// failure, the next attempt waits for backoff, by the clocks of the servers and
-// of the client that begins it; each further failure doubles that time, ten
+// failure, the next attempt waits for backoff, by the ensemble's clock
+// ([coord.Client.EnsembleTime]); each further failure doubles that time, ten
 // times at most. [Once.Do] itself makes the next attempt, unless another client
 // is faster.
 //
@@ -63,9 +63,9 @@ func FailOnce() Option {
 	}
 }
 
-// Keep deletes records older than d, by the clocks of the servers and of the
-// client that deletes them. A job whose record is deleted counts as never done.
-// Each run deletes up to 16 records before it begins.
+// Keep deletes records older than d, by the ensemble's clock
+// ([coord.Client.EnsembleTime]). A job whose record is deleted counts as never
+// done. Each run deletes up to 16 records before it begins.
 func Keep(d time.Duration) Option {
 	return func(o *Once) error {
 		if d <= 0 {

@@ -240,8 +240,11 @@ func (r *Run) pause(ctx context.Context, found record, stat coord.Stat) error {
 		return nil
 	}
 	apart := r.job.backoff << min(found.Attempt-1, 10)
-	left := min(time.Until(stat.Modified.Add(apart)), apart) // the clocks may differ
+	now, err := r.job.now(ctx)
+	left := min(stat.Modified.Add(apart).Sub(now), apart) // another server's clock may differ
 	switch {
+	case err != nil:
+		return err
 	case left <= 0:
 		return nil
 	case r.job.try:
