@@ -152,7 +152,8 @@ func WithMaxPacket(bytes int) Option {
 
 // WithLogger sets where to log. At Warn: a session or a hold that was lost, and
 // that no server can be reached, with the reason for each, after 5 s (after 1 s
-// if there was no connection yet) and then every 30 s. At Info: sessions and
+// if there was no connection yet) and then every 30 s; that the servers have
+// lost changes, as after a restored backup, where this client saw newer ones. At Info: sessions and
 // connections that begin, connections that end, and what [Client.Close] ends.
 // At Debug: each attempt to connect that failed. Without this option only the
 // wait for the first connection is logged, by [slog.Default]. A handler that

@@ -34,7 +34,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		cfg.attendant = attend.NewClient(cfg.Attendant, cfg.Share, cfg.Attended)
 	}
 	k := &Keeper{cfg: cfg, changed: make(chan struct{}), stop: stop, cancel: cancel}
-	s, err := start(&k.cfg)
+	s, err := start(&k.cfg, 0)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -72,7 +72,7 @@ func (k *Keeper) run() {
 		if k.stop.Err() != nil {
 			return
 		}
-		next, err := start(&k.cfg)
+		next, err := start(&k.cfg, s.newest())
 		if err != nil {
 			// The arguments were accepted for the session before.
 			k.cfg.Log.Error("cannot open a session", "err", err)

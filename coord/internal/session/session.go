@@ -56,16 +56,17 @@ type Session struct {
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
 	seen      int64     // the newest change that an answer has told of
+	before    int64     // the newest that the sessions before this one knew of, or 0 once it was compared
 
 	parting sync.WaitGroup  // what talks to the client library after the end
 	parted  chan struct{}   // hears that it does
 	closing <-chan zk.Event // closed when the library's loop has ended
 }
 
-func start(cfg *Config) (*Session, error) {
+func start(cfg *Config, before int64) (*Session, error) {
 	ending, end := context.WithCancelCause(context.Background())
 	s := &Session{
-		cfg: cfg, log: cfg.Log, ending: ending, end: end,
+		cfg: cfg, log: cfg.Log, ending: ending, end: end, before: before,
 		clock: window.Clock{Suspended: cfg.Suspended},
 		kick:  make(chan struct{}, 1), up: make(chan struct{}),
 		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1), tasks: &tasks{ending: ending},
@@ -285,8 +286,23 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 	}
 	s.search.Answered()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	before := s.before
+	if zxid > 0 {
+		s.before = 0
+	}
 	s.busy, s.seen = false, max(s.seen, zxid)
+	s.mu.Unlock()
+	if 0 < zxid && zxid < before { // the session itself is a newer change
+		s.log.Warn("the servers have lost changes: they were restored from a backup, or started empty; tokens are smaller than before",
+			"newest seen", fmt.Sprintf("0x%x", before), "newest there", fmt.Sprintf("0x%x", zxid))
+	}
+}
+
+// newest is the newest change that this session or one before it knew of.
+func (s *Session) newest() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.seen, s.before)
 }
 
 // Failed fires the watches that were set on the connection, too: no wait relies
