@@ -316,7 +316,7 @@ func TestTheAlertsAreValidAndFire(t *testing.T) {
 		require.Contains(t, operations, "| `"+alert[1]+"` |")
 	}
 	for _, to := range regexp.MustCompile(`runbook: docs/operations.md#(\S+)`).FindAllStringSubmatch(rules, -1) {
-		require.Contains(t, strings.ToLower(operations), "### "+strings.ReplaceAll(to[1], "-", " ")+"\n")
+		require.Contains(t, strings.ToLower(operations), "## "+strings.ReplaceAll(to[1], "-", " ")+"\n")
 	}
 }
 

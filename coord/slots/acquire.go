@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -61,6 +62,12 @@ type attempt struct {
 	try    bool
 	place  *coord.Hold // in the line; nil without
 	chosen *State      // the number to claim; nil: it takes a place in the line first
+}
+
+// data are of a holder's node: its identity, what makes them unlike any other
+// claim's, and how many numbers there are for it.
+func (a *attempt) data() []byte {
+	return []byte(a.client.Identity() + "\n" + rand.Text() + " " + strconv.Itoa(a.n))
 }
 
 // enter takes a place in the line.
@@ -242,7 +249,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 		with = append(with, coord.CheckOp(a.place.Node(), -1))
 	}
 	holds, err := a.client.AcquireNames(ctx, coord.NameSpec{
-		Path: a.layout.hold(a.chosen.Number), Data: []byte(a.client.Identity() + "\n" + rand.Text()), // like no other claim's
+		Path: a.layout.hold(a.chosen.Number), Data: a.data(),
 		Recipe: a.layout.Path, Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
 	})
 	switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -125,6 +126,7 @@ func (s *Slots) forget(ctx context.Context, owner string) error {
 type State struct {
 	Number   int
 	Holder   *inspect.Contender // nil: nobody holds it
+	N        int                // how many there are, as the holder was told; 0: it does not say
 	Owner    string             // whose it is, if it is anyone's ([Durable])
 	Cooldown time.Duration      // before another owner is given it
 	Away     time.Time          // since when the owner is known to be, by the servers' clock; zero: it is not
@@ -157,19 +159,47 @@ func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err err
 			return nil, err
 		}
 		if held.has(number) {
-			holders, err := inspect.Describe(ctx, c, l.Held(), []coord.Contender{{Name: name(number), Kind: Kind, Dialect: c.Dialect()}})
-			if err != nil {
+			if err := l.describe(ctx, c, &now); err != nil {
 				return nil, err
-			}
-			for _, h := range holders {
-				h.Holds = true
-				h.Owner, _, _ = strings.Cut(h.Owner, "\n") // without what makes a claim's data unlike any other's
-				now.Holder = &h
 			}
 		}
 		all = append(all, now)
 	}
 	return all, nil
+}
+
+// describe reads the node of a number's holder, if there still is one.
+func (l Layout) describe(ctx context.Context, c *coord.Client, now *State) error {
+	holders, err := inspect.Describe(ctx, c, l.Held(), []coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Dialect()}})
+	for _, h := range holders {
+		h.Holds = true
+		h.Owner, now.N = said(h.Owner)
+		now.Holder = &h
+	}
+	return err
+}
+
+// Counts returns how many numbers there are, as the holders of the first few
+// were told: one count, if they agree. A listing, and a read for each of these.
+func (l Layout) Counts(ctx context.Context, c *coord.Client, few int) (counts []int, err error) {
+	held, err := children(ctx, c, l.Held())
+	for _, number := range held[:min(few, len(held))] {
+		now := State{Number: number}
+		if err = cmp.Or(err, l.describe(ctx, c, &now)); now.N > 0 {
+			counts = append(counts, now.N)
+		}
+	}
+	slices.Sort(counts)
+	return slices.Compact(counts), err
+}
+
+// said takes a holder's data apart: who it is, and how many numbers there are
+// for it.
+func said(data string) (owner string, n int) {
+	owner, rest, _ := strings.Cut(data, "\n")
+	_, count, _ := strings.Cut(rest, " ")
+	n, _ = strconv.Atoi(count) // 0: another version
+	return owner, n
 }
 
 // state is what a read of a number's entry says, which may be missing.

@@ -6,10 +6,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +21,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/shards"
+	"github.com/zkcoord/zkcoord/coord/slots"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -29,15 +35,19 @@ import (
 // docs/securing.md, by their headings: each makes the trouble, or what else it
 // needs, runs the blocks, and looks whether they have done what is said.
 var runbooks = map[string]func(b *book){
-	"Stuck lock":   stuckLock,
-	"Orphan":       orphan,
-	"Lost holds":   lostHolds,
-	"Lost quorum":  lostQuorum,
-	"Full counter": fullCounter,
-	"Deadlock":     deadlock,
-	"Dead letters": deadLetters,
-	"TLS":          overTLS,
-	"Permissions":  permitted,
+	"Stuck lock":       stuckLock,
+	"Orphan":           orphan,
+	"Lost holds":       lostHolds,
+	"Lost quorum":      lostQuorum,
+	"Full counter":     fullCounter,
+	"Deadlock":         deadlock,
+	"Dead letters":     deadLetters,
+	"Failed job":       failedJob,
+	"Failing schedule": failingSchedule,
+	"Unowned keys":     unownedKeys,
+	"Kept slot":        keptSlot,
+	"TLS":              overTLS,
+	"Permissions":      permitted,
 }
 
 // A book is a run-book at its desk, with an embedded server, unless it brings
@@ -182,6 +192,68 @@ func deadLetters(b *book) {
 	item, err := back.TryTake(b.t.Context())
 	require.NoError(b.t, err)
 	require.Equal(b.t, "failed", string(item))
+}
+
+func failedJob(b *book) {
+	ledger, err := once.New(b.client("worker"), "/ledger")
+	require.NoError(b.t, err)
+	_, err = ledger.Do(b.t.Context(), "invoice-7", func(context.Context, *once.Run) ([]byte, error) { return nil, errors.New("the disk is full") })
+	require.Error(b.t, err)
+	text := b.step(0)
+	require.Contains(b.t, text, "the disk is full")
+	require.Contains(b.t, text, "0 things are wrong")
+}
+
+// instant is a schedule of one slot.
+type instant time.Time
+
+func (i instant) Next(t time.Time) time.Time {
+	if t.Before(time.Time(i)) {
+		return time.Time(i)
+	}
+	return time.Time{}
+}
+
+// failingSchedule has a slot that goes on for ever, at the instant of the
+// run-book.
+func failingSchedule(b *book) {
+	slot, err := time.Parse(time.RFC3339, "2026-11-23T02:30:00Z")
+	require.NoError(b.t, err)
+	worker := b.client("worker")
+	require.NoError(b.t, worker.EnsureDir(b.t.Context(), "/cron/report"))
+	require.NoError(b.t, worker.Create(b.t.Context(), "/cron/report/mark", []byte(`{"through":"2026-11-22T02:30:00Z"}`)))
+	schedule, err := cron.New(worker, "/cron/report", instant(slot))
+	require.NoError(b.t, err)
+	s, err := schedule.Begin(b.t.Context())
+	require.NoError(b.t, err)
+	require.Equal(b.t, "/cron/report/keys/23/2026-11-23T02:30:00Z", path.Dir(s.Node()))
+	text := b.step(0)
+	require.Contains(b.t, text, "running")
+	require.Contains(b.t, text, "unfinished")
+	zktest.Receive(b.t, coordtest.Soon, s.Done(), "the news")
+}
+
+func unownedKeys(b *book) {
+	s, err := shards.New(b.client("operator"), "/shards/orders")
+	require.NoError(b.t, err)
+	require.NoError(b.t, s.SetKeys(b.t.Context(), "one", "two"))
+	require.Contains(b.t, b.step(0), "no member is there, and 2 keys are unowned")
+}
+
+func keptSlot(b *book) {
+	durable, err := slots.New(b.client("host7"), "/ids", 1, slots.Durable("host7", time.Hour))
+	require.NoError(b.t, err)
+	require.NoError(b.t, coordtest.Acquire(b.t, durable).Release(b.t.Context()))
+	other, err := slots.New(b.client("host8"), "/ids", 1)
+	require.NoError(b.t, err)
+	given := coordtest.Go(func() error { return coordtest.Err(other.Acquire(b.t.Context())) })
+	zktest.Eventually(b.t, coordtest.Soon, func() bool {
+		all, err := durable.List(b.t.Context())
+		return err == nil && len(all) == 1 && !all[0].Away.IsZero()
+	}, "the other waits")
+	text := b.step(0)
+	require.Contains(b.t, text, "host7")
+	require.NoError(b.t, zktest.Receive(b.t, coordtest.Soon, given, "the number"))
 }
 
 // overTLS is docs/securing.md's server and clients with certificates. The

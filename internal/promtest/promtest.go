@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,10 +86,18 @@ func Start(t testing.TB, rules string, targets ...string) *Prometheus {
 	return p
 }
 
-var span = regexp.MustCompile(`(for: |\[|offset )(\d+)([smh])`)
+var (
+	span      = regexp.MustCompile(`(for: |\[|offset )(\d+)([smh])`)
+	threshold = regexp.MustCompile(`(_seconds(?:\{[^}]*\})? > )(\d+)`)
+)
 
-// Shortened makes each minute of rules a second.
+// Shortened makes each minute of rules a second, also in thresholds for ages.
 func Shortened(rules string) string {
+	rules = threshold.ReplaceAllStringFunc(rules, func(found string) string {
+		part := threshold.FindStringSubmatch(found)
+		seconds, _ := strconv.Atoi(part[2]) // what the expression finds is a number
+		return part[1] + strconv.FormatFloat(float64(seconds)/60, 'f', -1, 64)
+	})
 	return span.ReplaceAllStringFunc(rules, func(found string) string {
 		part := span.FindStringSubmatch(found)
 		d, _ := time.ParseDuration(part[2] + part[3]) // what the expression finds is one

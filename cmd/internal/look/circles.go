@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/graph/simple"
 	"gonum.org/v1/gonum/graph/topo"
@@ -22,6 +23,7 @@ type party struct {
 	waits    bool
 	Others   []int // that it waits for
 	anyOf    bool  // one of these is enough
+	spare    bool  // so is something that no party has
 	Within   []int // that wait under this hold, as their data say
 	likewise []int // that wait in its session, and do not say under which hold
 }
@@ -44,12 +46,12 @@ func (p party) Needs(perhaps bool) []int {
 func (s *Survey) Parties() []party {
 	var all []party
 	for _, r := range s.Recipes {
-		if r.Queue != nil || r.Round != nil || r.Kind == electionKind || r.Kind == GroupKind {
+		if r.Kind == QueueKind || r.Round != nil || r.Kind == electionKind || r.Kind == GroupKind {
 			continue
 		}
 		first := len(all)
 		for i, c := range r.Contenders {
-			p := party{Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind || r.Kind == NumbersKind}
+			p := party{Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind || r.Kind == NumbersKind, spare: r.Numbers != nil && len(r.Numbers.Kept) > 0}
 			if p.waits {
 				for _, at := range r.waitsFor(i) {
 					p.Others = append(p.Others, first+at)
@@ -60,6 +62,19 @@ func (s *Survey) Parties() []party {
 	}
 	relate(all)
 	return all
+}
+
+// KeptFrom are the numbers at a waiter's path that it would be given if they
+// were not kept for their owners.
+func (s *Survey) KeptFrom(p party) []Kept {
+	if !p.waits {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(s.Recipes, p.Path, func(r Report, path string) int { return strings.Compare(r.Path, path) })
+	if !found || s.Recipes[i].Numbers == nil {
+		return nil
+	}
+	return s.Recipes[i].Numbers.Kept
 }
 
 // relate finds out which claims wait under which holds.
@@ -108,7 +123,7 @@ func circles(all []party, perhaps bool) (found []Circle) {
 			needs := p.Needs(perhaps)
 			blocked := slices.ContainsFunc(needs, isStuck)
 			if p.waits && p.anyOf {
-				blocked = len(needs) > 0 && !slices.ContainsFunc(needs, func(i int) bool { return !stuck[i] })
+				blocked = !p.spare && len(needs) > 0 && !slices.ContainsFunc(needs, func(i int) bool { return !stuck[i] })
 			}
 			if stuck[i] && !blocked {
 				stuck[i], changed = false, true

@@ -22,22 +22,25 @@ import (
 
 // Report is what inspect shows of a path.
 type Report struct {
-	Path       string       `json:"path"`
-	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; unknown; mixed; "" if there is nothing
-	Dialect    string       `json:"dialect"`         // of all contenders; mixed; "" if there are none
-	Exists     bool         `json:"exists"`          // the node at the path does
-	Others     int          `json:"others"`          // nodes below it that belong to nothing that was found there
-	Limit      int          `json:"limit,omitempty"` // of a semaphore, if one is stored
-	Left       int64        `json:"sequence_left"`   // numbers between the last that was given to a node, as far as that is known, and the end of the counter
-	Odd        []string     `json:"odd"`             // as ls shows it
-	Contenders []Contender  `json:"contenders"`
-	Round      *RoundReport `json:"round,omitempty"` // of a double barrier
-	Queue      *QueueReport `json:"queue,omitempty"`
-	Ahead      float64      `json:"mark_ahead,omitempty"` // seconds by which a schedule's mark was in the future
-	Closed     *Closing     `json:"closed,omitempty"`     // where there is nothing else: a barrier was set
+	Path       string          `json:"path"`
+	Kind       string          `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; unknown; mixed; "" if there is nothing
+	Dialect    string          `json:"dialect"`         // of all contenders; mixed; "" if there are none
+	Exists     bool            `json:"exists"`          // the node at the path does
+	Others     int             `json:"others"`          // nodes below it that belong to nothing that was found there
+	Limit      int             `json:"limit,omitempty"` // of a semaphore, if one is stored
+	Left       int64           `json:"sequence_left"`   // numbers between the last that was given to a node, as far as that is known, and the end of the counter
+	Odd        []string        `json:"odd"`             // as ls shows it
+	Contenders []Contender     `json:"contenders"`
+	Round      *RoundReport    `json:"round,omitempty"` // of a double barrier
+	Queue      *QueueReport    `json:"queue,omitempty"`
+	Numbers    *NumbersReport  `json:"slots,omitempty"`
+	Ledger     *LedgerReport   `json:"ledger,omitempty"`
+	Schedule   *ScheduleReport `json:"schedule,omitempty"`
+	Shards     *ShardsReport   `json:"shards,omitempty"`
+	Closed     *Closing        `json:"closed,omitempty"` // where there is nothing else: a barrier was set
 
+	kinds    []string        // of all recipes that were found
 	members  map[string]bool // the names of a group's members
-	ahead    string          // that a schedule's mark is, for people
 	deadlock []string        // the paths of a circle that it is part of
 }
 
@@ -125,8 +128,11 @@ func common(sofar, next string) string {
 	case (sofar == "rwlock" || sofar == SlotsKind || sofar == NumbersKind) && next == "lock":
 		return sofar // the queue of a semaphore, and of slots, is a lock
 	}
-	return "mixed"
+	return mixed
 }
+
+// mixed is the kind, or the dialect, of what is of several.
+const mixed = "mixed"
 
 // Holders are the contenders that hold.
 func (r Report) Holders() []Contender {
@@ -178,6 +184,14 @@ func (b *AddressBook) Fill(ctx context.Context, r *Report) {
 		if item.InHand {
 			r.Queue.First[i].Hear(b.known[item.Session])
 		}
+	}
+}
+
+// Hear adds to all reports of a survey where the clients are, and how long they
+// are silent.
+func (s *Survey) Hear(ctx context.Context, book *AddressBook) {
+	for i := range s.Recipes {
+		book.Fill(ctx, &s.Recipes[i])
 	}
 }
 

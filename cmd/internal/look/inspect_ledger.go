@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
@@ -14,40 +18,215 @@ import (
 	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/once"
-	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
-// The kinds of recipes whose jobs or keys have locks of their own below them.
+// The kinds of recipes that keep records of jobs, each of which has a lock of
+// its own below.
 const (
-	onceKind   = "once"
-	cronKind   = "cron"
-	shardsKind = "shards"
+	onceKind = "once"
+	cronKind = "cron"
 )
+
+// LedgerReport is what inspect shows of a ledger of jobs: of its own, or of the
+// slots of a schedule.
+type LedgerReport struct {
+	Jobs       int         `json:"jobs"`       // on record, as far as they were looked at
+	Running    int         `json:"running"`    // somebody has them, or waits to try again
+	Failed     int         `json:"failed"`     // the last attempt has failed, and nobody tries again
+	Unfinished int         `json:"unfinished"` // the last attempt was begun, no end is on record, and nobody has them
+	OldestRun  *float64    `json:"oldest_run"` // seconds since the oldest attempt that somebody makes has begun; null: nobody makes one
+	More       bool        `json:"more"`       // there are more, which were not looked at
+	First      []JobReport `json:"first"`      // some that are not done
+
+	all   []once.Result
+	lines []string // the directories of those that somebody may have
+}
+
+// JobReport is a job that is not done.
+type JobReport struct {
+	Key     string     `json:"key"`
+	State   once.State `json:"state"`
+	By      string     `json:"by"`
+	Attempt int        `json:"attempt"`
+	Begun   time.Time  `json:"begun"`
+	Error   string     `json:"error,omitempty"`
+}
+
+// mostJobs is how many records of a ledger are looked at.
+const mostJobs = 10_000
 
 // bucket is the name of a directory of keys.
 var bucket = regexp.MustCompile(`^[0-3][0-9]$`)
 
-// inLedger finds out whether there are shards at path, or a ledger, and of
-// what.
+// inLedger finds out whether there is a ledger at path, and of what.
 func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
-	if !slices.ContainsFunc(shards.Parts(), func(part string) bool { return !slices.Contains(names, part) }) {
-		r.Kind = shardsKind
-		return nil, nil
+	keys, isCron := once.Parts()[0], false
+	for _, part := range cron.Parts() {
+		isCron = isCron || slices.Contains(names, part) && !slices.Contains(once.Parts(), part)
 	}
-	keys := once.Parts()[0]
-	if !slices.Contains(names, keys) {
+	if !isCron && !slices.Contains(names, keys) {
 		return nil, nil
 	}
 	dirs, err := Children(ctx, client, string(path)+"/"+keys)
-	if err != nil || len(dirs) == 0 || slices.ContainsFunc(dirs, func(name string) bool { return !bucket.MatchString(name) }) {
+	isLedger := len(dirs) > 0 && !slices.ContainsFunc(dirs, func(name string) bool { return !bucket.MatchString(name) })
+	if err != nil || !isLedger && !isCron {
 		return nil, err
 	}
-	r.Kind = onceKind
-	if slices.ContainsFunc(cron.Parts(), func(part string) bool { return slices.Contains(names, part) && !slices.Contains(once.Parts(), part) }) {
-		r.Kind = cronKind
-		return nil, r.schedule(ctx, client, path)
+	if isCron {
+		if is, err := r.schedule(ctx, client, path); !is || err != nil {
+			return nil, err
+		}
+	} else {
+		r.is(onceKind)
 	}
-	return nil, nil
+	ledger, err := once.New(client, string(path))
+	if err == nil {
+		r.Ledger, err = newLedgerReport(ctx, client, ledger)
+	}
+	if err == nil && r.Schedule != nil {
+		r.Schedule.conclude(r.Ledger.all)
+	}
+	return nil, err
+}
+
+// newLedgerReport reads the records of a ledger.
+func newLedgerReport(ctx context.Context, client *coord.Client, ledger *once.Once) (*LedgerReport, error) {
+	l := &LedgerReport{First: []JobReport{}}
+	for res, err := range ledger.List(ctx) {
+		if errors.Is(err, coord.ErrNoAuth) {
+			l.More = true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if l.More = len(l.all) == mostJobs; l.More {
+			break
+		}
+		l.all = append(l.all, res)
+	}
+	lines, err := l.retried(ctx, client, ledger)
+	if err != nil {
+		return nil, err
+	}
+	l.Jobs = len(l.all)
+	for i, res := range l.all {
+		l.count(res, lines[i])
+	}
+	slices.SortFunc(l.First, func(a, b JobReport) int { return strings.Compare(a.Key, b.Key) })
+	return l, nil
+}
+
+// retried finds out which of the jobs that have failed somebody tries again,
+// and returns the lines of all that somebody may have.
+func (l *LedgerReport) retried(ctx context.Context, client *coord.Client, ledger *once.Once) ([]string, error) {
+	lines := make([]string, len(l.all))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(Surveyors)
+	for i, res := range l.all {
+		if res.State != once.Failed && res.State != once.Running {
+			continue
+		}
+		group.Go(func() error {
+			line, err := ledger.Line(res.Key)
+			if err != nil {
+				return err
+			}
+			if res.State == once.Failed {
+				names, err := Children(ctx, client, line.Dir)
+				if err != nil || len(LineOf(names)) == 0 {
+					return err
+				}
+				l.all[i].State = once.Running
+			}
+			lines[i] = line.Dir
+			return nil
+		})
+	}
+	return lines, group.Wait()
+}
+
+// count counts a job.
+func (l *LedgerReport) count(res once.Result, line string) {
+	if line != "" {
+		l.lines = append(l.lines, line)
+	}
+	switch res.State {
+	case once.Running:
+		l.Running++
+		if age := term.SinceThen(res.Begun); age != nil && (l.OldestRun == nil || *age > *l.OldestRun) {
+			l.OldestRun = age
+		}
+	case once.Failed:
+		l.Failed++
+	case once.Unfinished:
+		l.Unfinished++
+	default:
+		return
+	}
+	if len(l.First) < mostShown {
+		l.First = append(l.First, JobReport{res.Key, res.State, strings.ToValidUTF8(res.By, "�"), res.Attempt, res.Begun, strings.ToValidUTF8(res.Err, "�")})
+	}
+}
+
+// keys names some jobs in a state.
+func (l *LedgerReport) keys(state once.State) string {
+	var keys []string
+	for _, res := range l.all {
+		if res.State == state {
+			keys = append(keys, strconv.Quote(res.Key))
+		}
+	}
+	slices.Sort(keys)
+	return Few(keys)
+}
+
+func (l *LedgerReport) String() string {
+	text := term.Plural(l.Jobs, "job", "jobs")
+	if l.More {
+		text = "more than " + text
+	}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{l.Running, "under way"}, {l.Failed, "failed"}, {l.Unfinished, "unfinished"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.what)
+		}
+	}
+	return text
+}
+
+// table shows the jobs that are not done.
+func (l *LedgerReport) table(to term.Page) {
+	if l == nil || len(l.First) == 0 {
+		return
+	}
+	t := term.Table{Heads: []string{"JOB", "STATE", "ATTEMPT", "BEGUN", "BY", "ERROR"}}
+	for _, job := range l.First {
+		begun := ""
+		if age := term.Ago(job.Begun); age != "" {
+			begun = age + " ago"
+		}
+		t.Add("", strconv.Quote(job.Key), string(job.State), strconv.Itoa(job.Attempt), begun, Contender{Owner: job.By}.Who(), term.Plain(job.Error))
+	}
+	_ = t.Write(to)
+	if more := l.Running + l.Failed + l.Unfinished - len(l.First); more > 0 {
+		fmt.Fprintf(to, "… and %d more\n", more)
+	}
+}
+
+// ScheduleReport is what inspect shows of a schedule, besides the ledger of its
+// slots.
+type ScheduleReport struct {
+	Through     time.Time `json:"through"`      // the newest slot that was chosen or left out
+	Open        []string  `json:"open"`         // slots that were chosen, and are not known to have ended
+	LeftOut     int       `json:"left_out"`     // slots, so far
+	LastSlot    *float64  `json:"last_slot"`    // seconds since the newest slot on record was due; null: there is none
+	LastSuccess *float64  `json:"last_success"` // seconds since the newest slot was due that ended well; null: none on record did
+	Failing     int       `json:"failing"`      // how many of the newest slots that have ended failed, one after the other
+	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if by too much
+	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than there is between two slots, or ""
 }
 
 // never is the schedule of who only looks.
@@ -55,29 +234,88 @@ type never struct{}
 
 func (never) Next(time.Time) time.Time { return time.Time{} }
 
-// schedule looks how far a schedule has come.
-func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.NodePath) error {
+// schedule finds out how far a schedule has come, if there is one at path.
+func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.NodePath) (found bool, err error) {
 	c, err := cron.New(client, string(path), never{})
 	if err != nil {
-		return err
+		return false, err
 	}
 	state, err := c.State(ctx)
-	if errors.Is(err, coord.ErrNoAuth) || errors.Is(err, coord.ErrInvalid) {
-		return nil
+	switch {
+	case errors.Is(err, coord.ErrInvalid), err == nil && state.Through.IsZero():
+		return false, nil // the mark is another's
+	case err != nil && !errors.Is(err, coord.ErrNoAuth):
+		return false, err
 	}
-	if state.Ahead > 0 {
-		r.ahead, r.Ahead = MarkAhead(state), term.Seconds(state.Ahead)
+	r.is(cronKind)
+	r.Schedule = &ScheduleReport{Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead)}
+	for _, slot := range state.Open {
+		r.Schedule.Open = append(r.Schedule.Open, cron.Key(slot))
 	}
-	return err
+	return true, nil
 }
 
 // MarkAhead says, for people, that a schedule's mark lies in the future.
 func MarkAhead(state cron.State) string {
-	return fmt.Sprintf("the mark was %s in the future when it was noted: no slot is due before %s", term.Age(state.Ahead.Seconds()), cron.Key(state.Through))
+	return markAhead(state.Ahead.Seconds(), state.Through)
 }
 
-// hasLocks reports whether the node of that name has the locks of jobs or keys
-// below it.
-func (r *Report) hasLocks(name string) bool {
-	return (r.Kind == onceKind || r.Kind == cronKind) && name == once.Parts()[0] || r.Kind == shardsKind && name == shards.Parts()[2]
+func markAhead(seconds float64, through time.Time) string {
+	return fmt.Sprintf("the mark was %s in the future when it was noted: no slot is due before %s", term.Age(seconds), cron.Key(through))
+}
+
+// shortest is how long a slot is under way at least before it hangs.
+const shortest = time.Minute
+
+// conclude draws from the records of the slots how the schedule does.
+func (s *ScheduleReport) conclude(slots []once.Result) {
+	at := func(res once.Result) time.Time {
+		slot, _ := time.Parse(time.RFC3339Nano, res.Key) // zero: not a schedule's
+		return slot
+	}
+	newest := slices.SortedFunc(slices.Values(slots), func(a, b once.Result) int { return at(b).Compare(at(a)) })
+	failing := true
+	for _, res := range newest {
+		switch res.State {
+		case once.Done:
+			if s.LastSuccess == nil {
+				s.LastSuccess = term.SinceThen(at(res))
+			}
+			failing = false
+		case once.Failed, once.Unfinished:
+			if failing {
+				s.Failing++
+			}
+		}
+	}
+	if len(newest) > 0 {
+		s.LastSlot = term.SinceThen(at(newest[0]))
+	}
+	if len(newest) < 2 {
+		return
+	}
+	apart := max(shortest, at(newest[0]).Sub(at(newest[1])))
+	for _, res := range newest {
+		if res.State == once.Running && time.Since(res.Begun) > apart {
+			s.Hanging = res.Key
+		}
+	}
+}
+
+func (s *ScheduleReport) String() string {
+	text := ""
+	if s.LastSuccess != nil {
+		text = "last success " + term.Age(*s.LastSuccess) + " ago"
+	} else if s.LastSlot != nil {
+		text = "last slot " + term.Age(*s.LastSlot) + " ago, none ended well"
+	} else {
+		text = "no slot on record"
+	}
+	if len(s.Open) > 0 {
+		text += fmt.Sprintf(", %d under way", len(s.Open))
+	}
+	if s.LeftOut > 0 {
+		text += fmt.Sprintf(", %d left out", s.LeftOut)
+	}
+	return text
 }

@@ -60,7 +60,7 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 	}
 	changed = len(line) < len(members)
 	line = complete(string(path), members, line)
-	if len(line) == 0 || line[0].Kind == doublebarrier.Kind {
+	if len(line) == 0 || line[0].Kind == doublebarrier.Kind || mayBeMore(names) {
 		var moved bool
 		line, moved, err = r.special(ctx, client, path, names, line)
 		changed = changed || moved
@@ -69,7 +69,7 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 		return r, true, nil // it was there a moment ago
 	}
 	for i, info := range line {
-		r.Kind = common(r.Kind, family(info.Kind))
+		r.is(family(info.Kind))
 		r.Dialect = common(r.Dialect, string(info.Dialect))
 		r.Contenders = append(r.Contenders, r.contender(i+1, info))
 		if isKnown(info.Contender) {
@@ -108,8 +108,28 @@ var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: se
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
-	return isContender(name) || r.members[name] || r.Kind == roundsKind && doublebarrier.IsVector(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.Contains(parts[r.Kind], name)
+	return isContender(name) || r.members[name] || r.Kind == roundsKind && doublebarrier.IsVector(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.ContainsFunc(r.kinds, func(kind string) bool { return slices.Contains(parts[kind], name) })
 }
+
+// hasLocks reports whether the node of that name has the locks of keys below
+// it.
+func (r *Report) hasLocks(name string) bool { return r.Shards != nil && name == shards.Parts()[2] }
+
+// mayBeMore reports whether names in a listing may be parts of a recipe that is
+// more than a line.
+func mayBeMore(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		for _, of := range parts {
+			if name == of[0] {
+				return true
+			}
+		}
+		return name == markOfSchedules
+	})
+}
+
+// markOfSchedules is the part of a schedule that is there when nothing else is.
+const markOfSchedules = "mark"
 
 // isContender reports whether a node's name is a claim's, of either dialect.
 func isContender(name string) bool { return slices.ContainsFunc(LineOf([]string{name}), isKnown) }
@@ -170,18 +190,41 @@ func moment(ctx context.Context, client *coord.Client, nodes []string) (changes 
 	return changes, nil
 }
 
+// recipe finds out what is at a path besides a line, and returns all who
+// contend there. Only what has parts of its own is found beside another recipe.
 func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) ([]inspect.Contender, error) {
-	if found, err := r.inRounds(ctx, client, path, line); found || err != nil {
-		return line, err
-	}
-	for _, in := range []func(context.Context, *coord.Client, conn.NodePath, []string) ([]inspect.Contender, error){
-		r.inQueue, r.inNumbers, r.inLedger, r.inSlots, r.inGroup,
-	} {
-		if line, err := in(ctx, client, path, names); err != nil || r.Kind != "" {
+	if len(line) == 0 || line[0].Kind == doublebarrier.Kind {
+		if _, err := r.inRounds(ctx, client, path, line); err != nil {
 			return line, err
 		}
+	} else {
+		r.is(family(line[0].Kind))
+	}
+	for _, in := range []func(context.Context, *coord.Client, conn.NodePath, []string) ([]inspect.Contender, error){
+		r.inQueue, r.inNumbers, r.inShards, r.inLedger, r.inSlots,
+	} {
+		more, err := in(ctx, client, path, names)
+		if err != nil {
+			return line, err
+		}
+		line = append(line, more...)
+	}
+	if len(line) > 0 || r.Kind != "" {
+		return line, nil
+	}
+	if line, err := r.inGroup(ctx, client, path, names); len(line) > 0 || err != nil {
+		return line, err
 	}
 	return nil, r.asBarrier(ctx, client, path)
+}
+
+// is notes that a recipe was found.
+func (r *Report) is(kind string) {
+	both := common(r.Kind, kind)
+	if (both != r.Kind || both == mixed) && !slices.Contains(r.kinds, kind) {
+		r.kinds = append(r.kinds, kind)
+	}
+	r.Kind = both
 }
 
 // asBarrier looks whether the node itself is a closed barrier.
@@ -195,7 +238,7 @@ func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.
 		return nil
 	}
 	if err == nil {
-		r.Kind = "barrier"
+		r.is("barrier")
 		r.Closed = &Closing{By: strings.ToValidUTF8(by, "�"), Age: term.Seconds(max(0, time.Since(at)))}
 	}
 	return err

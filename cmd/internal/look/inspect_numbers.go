@@ -3,10 +3,14 @@ package look
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -15,6 +19,78 @@ import (
 
 // NumbersKind is the kind of a path whose holders have numbers of their own.
 const NumbersKind = "slots"
+
+// NumbersReport is what inspect shows of numbers besides who holds them.
+type NumbersReport struct {
+	Counts []int  `json:"counts"` // how many there are, as their holders were told; none: nobody says
+	Free   *int   `json:"free"`   // that anybody would be given; null: it is not known how many there are
+	Kept   []Kept `json:"kept"`   // for owners that are away
+}
+
+// Kept is a number that is kept for its owner.
+type Kept struct {
+	Number int      `json:"slot"`
+	Owner  string   `json:"owner"`
+	Away   *float64 `json:"away_for"` // seconds; null: that was not noted yet
+	Left   float64  `json:"left"`     // seconds, at least, until others are given it
+	Node   string   `json:"node"`     // that says so
+}
+
+func (k Kept) String() string {
+	return fmt.Sprintf("%d for %s, for %s more", k.Number, strconv.Quote(term.Middle(k.Owner, mostOwner)), term.Age(k.Left))
+}
+
+// kept are the numbers that nobody holds and others are not given yet.
+func kept(layout slots.Layout, all []slots.State) (found []Kept) {
+	for _, now := range all {
+		if now.Holder != nil || now.Owner == "" {
+			continue
+		}
+		left := now.Cooldown
+		if !now.Away.IsZero() {
+			left = time.Until(now.Away.Add(now.Cooldown))
+		}
+		if left > 0 {
+			found = append(found, Kept{now.Number, now.Owner, term.SinceThen(now.Away), term.Seconds(left), layout.Path + "/" + slots.Parts()[0] + "/" + strconv.Itoa(now.Number)})
+		}
+	}
+	return found
+}
+
+func newNumbersReport(layout slots.Layout, all []slots.State) *NumbersReport {
+	n := &NumbersReport{Counts: []int{}, Kept: append([]Kept{}, kept(layout, all)...)}
+	for _, now := range all {
+		if now.N > 0 {
+			n.Counts = append(n.Counts, now.N)
+		}
+	}
+	slices.Sort(n.Counts)
+	n.Counts = slices.Compact(n.Counts)
+	if len(n.Counts) > 0 {
+		count := n.Counts[len(n.Counts)-1]
+		taken := len(n.Kept)
+		for _, now := range all {
+			if now.Holder != nil {
+				taken++
+			}
+		}
+		free := max(0, count-taken)
+		n.Free = &free
+	}
+	return n
+}
+
+func (n *NumbersReport) String() string {
+	switch {
+	case n == nil, n.Free == nil && len(n.Kept) == 0:
+		return ""
+	case n.Free == nil:
+		return fmt.Sprintf("; %d kept", len(n.Kept))
+	case len(n.Kept) == 0:
+		return fmt.Sprintf(" of %d; %d free", slices.Max(n.Counts), *n.Free)
+	}
+	return fmt.Sprintf(" of %d; %d free, %d kept", slices.Max(n.Counts), *n.Free, len(n.Kept))
+}
 
 // inNumbers finds out whether there are numbers at path, and who has or wants
 // one. It is known by the numbers that were given.
@@ -27,7 +103,8 @@ func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	r.Kind = NumbersKind
+	r.is(NumbersKind)
+	r.Numbers = newNumbersReport(layout, all)
 	var line []inspect.Contender
 	for _, now := range all {
 		if now.Holder != nil {
@@ -74,7 +151,8 @@ func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.No
 	if unknown := r.unknown(line); unknown != nil {
 		return unknown, nil
 	}
-	r.Kind, r.members = GroupKind, map[string]bool{}
+	r.is(GroupKind)
+	r.members = map[string]bool{}
 	for i, c := range line {
 		line[i].Holds, r.members[c.Name] = true, true
 	}

@@ -37,6 +37,7 @@ type QueueReport struct {
 	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
 	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
 	Dead      int          `json:"dead"`      // in the queue below, at dead
+	Oldest    float64      `json:"oldest"`    // age in seconds of the oldest item that nobody has; 0: there is none
 	First     []ItemReport `json:"first"`     // some claimed ones, and the next ones
 
 	queue  *queue.Queue
@@ -64,7 +65,10 @@ type ItemReport struct {
 
 // inQueue finds out whether there is a queue at path, and returns its
 // consumers.
-func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.NodePath, _ []string) ([]inspect.Contender, error) {
+func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+	if !slices.Contains(names, parts[QueueKind][0]) {
+		return nil, nil
+	}
 	q, err := newQueueReport(client, string(path))
 	if err != nil {
 		return nil, err
@@ -76,7 +80,8 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 		return nil, err
 	}
 	q.Items, q.InHand, q.taken = len(items), len(taken), taken
-	r.Kind, r.Queue = QueueKind, q
+	r.is(QueueKind)
+	r.Queue = q
 	dead := queue.LayoutOf(client.Dialect(), queue.LayoutOf(client.Dialect(), string(path)).Dead)
 	if stat, found, err := client.Exists(ctx, dead.Entries); err == nil && found {
 		q.Dead = int(stat.Children)
@@ -111,7 +116,27 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 			q.First = append(q.First, q.item(item))
 		}
 	}
-	return consumers, nil
+	return consumers, q.date(ctx, items)
+}
+
+// date finds out how old the oldest item is that nobody has: the one with the
+// lowest number, whatever its priority.
+func (q *QueueReport) date(ctx context.Context, items []string) error {
+	number := func(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
+	oldest := ""
+	for _, name := range items {
+		if _, taken := slices.BinarySearch(q.taken, name); !taken && (oldest == "" || number(name) < number(oldest)) {
+			oldest = name
+		}
+	}
+	if oldest == "" {
+		return nil
+	}
+	found, err := q.queue.PeekAt(ctx, oldest)
+	for _, item := range found {
+		q.Oldest = term.Seconds(max(0, time.Since(item.Put)))
+	}
+	return err
 }
 
 func newQueueReport(client *coord.Client, path string) (*QueueReport, error) {
@@ -130,6 +155,9 @@ func (q *QueueReport) look(ctx context.Context, items []string) error {
 
 // orphans counts the items in the hand of no session.
 func (q *QueueReport) orphans() (n int) {
+	if q == nil {
+		return 0
+	}
 	for _, claim := range q.claims {
 		if !claim.Since.IsZero() && isNoSession(claim.Session) {
 			n++
@@ -141,12 +169,23 @@ func (q *QueueReport) orphans() (n int) {
 // often counts the shown items that were delivered too often to go on like
 // that.
 func (q *QueueReport) often() (n int) {
+	if q == nil {
+		return 0
+	}
 	for _, item := range q.First {
 		if item.Deliveries >= TooOften {
 			n++
 		}
 	}
 	return n
+}
+
+// dead counts the dead letters.
+func (q *QueueReport) dead() int {
+	if q == nil {
+		return 0
+	}
+	return q.Dead
 }
 
 // Claimants are the consumers that have an item, as contenders: all of them, or

@@ -45,7 +45,7 @@ func (r *Report) inRounds(ctx context.Context, client *coord.Client, path conn.N
 	case err != nil:
 		return false, err
 	}
-	r.Kind = roundsKind
+	r.is(roundsKind)
 	r.Round = &RoundReport{Number: status.Round, Open: status.Open, Members: status.Size, inside: status.Inside}
 	return true, nil
 }
@@ -113,8 +113,12 @@ var dialects = []coord.Dialect{coord.Curator, coord.Kazoo}
 // inSlots finds out whether there is a semaphore at path, of either dialect,
 // and who has or wants a slot. A semaphore of Curator's that no client uses is
 // known by its limit; one of Kazoo's looks like any other node then.
-func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, _ []string) ([]inspect.Contender, error) {
+func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+	isPart := func(name string) bool { return slices.Contains(parts[SlotsKind], name) }
 	for _, d := range dialects {
+		if r.Kind != "" && (d == coord.Kazoo || !slices.ContainsFunc(names, isPart)) {
+			continue
+		}
 		seen, err := semaphore.LayoutOf(d, string(path)).Look(ctx, client)
 		if err != nil {
 			return nil, err
@@ -124,7 +128,8 @@ func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.No
 		line := slices.DeleteFunc(seen.Contenders, func(c inspect.Contender) bool { return c.Session == 0 && c.GUID == "" })
 		idle := seen.Limit > 0 && (len(line) > 0 || d == coord.Curator && seen.Exists)
 		if idle || slices.ContainsFunc(line, func(c inspect.Contender) bool { return c.Kind == semaphore.Kind }) {
-			r.Kind, r.Limit = SlotsKind, seen.Limit
+			r.is(SlotsKind)
+			r.Limit = seen.Limit
 			return line, nil
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 func (r Report) Table(to term.Page) {
 	to.Say(r.Path, ": %s", r.about())
+	r.Ledger.table(to)
 	if r.Queue != nil {
 		r.Queue.table(to)
 	}
@@ -28,6 +29,8 @@ func (r Report) Table(to term.Page) {
 // about says what there is.
 func (r Report) about() string {
 	switch {
+	case r.Kind == mixed && r.Queue != nil:
+		return "mixed; " + r.Queue.about(r.Path) + r.beside()
 	case r.Queue != nil:
 		return r.Queue.about(r.Path) + r.beside()
 	case r.Round != nil:
@@ -38,12 +41,10 @@ func (r Report) about() string {
 		return "there is nothing"
 	case r.Kind == UnknownKind:
 		return "an unknown recipe" + r.beside()
+	case r.Kind != mixed && r.Keeps() != "":
+		return fmt.Sprintf("%s: %s; \"%s %s %s\" shows all%s", r.Kind, r.Keeps(), term.Program, r.lists(), term.Plain(r.Path), r.beside())
 	case len(r.Contenders) > 0:
 		return fmt.Sprintf("%s%s, %s dialect%s", r.Kind, r.limit(), r.Dialect, r.beside())
-	case r.Kind == onceKind, r.Kind == cronKind:
-		return fmt.Sprintf("a ledger; \"%s %s --list %s\" shows it%s", term.Program, r.Kind, term.Plain(r.Path), r.beside())
-	case r.Kind == shardsKind:
-		return fmt.Sprintf("shards; \"%s shards %s\" shows them%s", term.Program, term.Plain(r.Path), r.beside())
 	case r.Kind != "":
 		return fmt.Sprintf("%s%s; nobody holds it, nobody waits%s", r.Kind, r.limit(), r.beside())
 	}
@@ -53,7 +54,31 @@ func (r Report) about() string {
 // by is who has set it, for people.
 func (c Closing) by() string { return strconv.Quote(term.Middle(c.By, mostOwner)) }
 
+// Keeps is what a recipe that is no line has below it, in a few words.
+func (r Report) Keeps() string {
+	switch {
+	case r.Schedule != nil:
+		return r.Schedule.String()
+	case r.Ledger != nil:
+		return r.Ledger.String()
+	case r.Shards != nil:
+		return r.Shards.String()
+	}
+	return ""
+}
+
+// lists is the verb that shows what a recipe keeps.
+func (r Report) lists() string {
+	if r.Shards != nil {
+		return r.Kind
+	}
+	return r.Kind + " --list"
+}
+
 func (r Report) limit() string {
+	if r.Numbers != nil {
+		return r.Numbers.String()
+	}
 	if r.Limit == 0 {
 		return ""
 	}
@@ -157,6 +182,9 @@ func (r Report) HeldBy() (holder, since string) {
 	}
 	if r.Queue != nil {
 		return fmt.Sprintf("%s, %d in hand", term.Plural(r.Queue.Items, "item", "items"), r.Queue.InHand), ""
+	}
+	if keeps := r.Keeps(); keeps != "" {
+		return keeps, ""
 	}
 	holders := r.Holders()
 	if len(holders) == 0 {

@@ -24,7 +24,7 @@ func (r *Report) unknown(children []inspect.Contender) []inspect.Contender {
 	if len(line) < len(children) || slices.ContainsFunc(line, isKnown) {
 		return nil
 	}
-	r.Kind = UnknownKind
+	r.is(UnknownKind)
 	for i := range children {
 		at := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Name == children[i].Name })
 		children[i].Contender, children[i].Holds = line[at], false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +13,10 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
 // Surveyed is where a survey looks, and how far.
@@ -118,8 +119,8 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 	case err != nil:
 		return nil, err
 	}
-	r := newReport(path)
-	if path == "/" { // which is no place for a recipe
+	r, lines := newReport(path), []string(nil) // of the jobs of a ledger
+	if path == "/" {                           // which is no place for a recipe
 		return beneath(client, path, names), nil
 	}
 	if mayBeRecipe(names) {
@@ -128,6 +129,9 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 			r, err = Examine(ctx, client, conn.NodePath(path))
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return r.isOwn(name) && !r.hasLocks(name) })
+		if r.Ledger != nil {
+			lines = r.Ledger.lines
+		}
 	} else if len(names) == 0 {
 		err = r.asBarrier(ctx, client, conn.NodePath(path))
 	}
@@ -139,7 +143,7 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 		s.Recipes = append(s.Recipes, r)
 		s.mu.Unlock()
 	}
-	return beneath(client, path, names), nil
+	return append(beneath(client, path, names), lines...), nil
 }
 
 // beneath are the paths of the names below path, without the servers' own.
@@ -159,12 +163,7 @@ func beneath(client *coord.Client, path string, names []string) []string {
 // mayBeRecipe reports whether a node with these names below it may be a
 // recipe's.
 func mayBeRecipe(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		for _, of := range parts {
-			if name == of[0] {
-				return true
-			}
-		}
+	return mayBeMore(names) || slices.ContainsFunc(names, func(name string) bool {
 		return len(LineOf([]string{name})) > 0 || isKazooLease(name) || isMember(name)
 	})
 }
@@ -186,75 +185,6 @@ func (r Report) Waiting() (n int) {
 	return n
 }
 
-// oddity is what an operator should look at, and what to do about it.
-type oddity struct{ Found, Do string }
-
-// Findings are what is odd about a recipe.
-func (r Report) Findings() (odd []oddity) {
-	note := func(do, format string, args ...any) { odd = append(odd, oddity{fmt.Sprintf(format, args...), do}) }
-	if n := r.Unknown(); n > 0 && r.Dialect == "mixed" {
-		note("give each recipe a path of its own: where they stand first, this program's claims are refused, and where they come later, two may hold",
-			"%s of an unknown recipe beside others", term.Plural(n, "contender is", "contenders are"))
-	} else if r.Dialect == "mixed" {
-		note("one path, one dialect: let the programs agree, or give one of them another path", "two dialects, which do not see each other")
-	} else if r.Kind == "mixed" {
-		note("give each recipe a path of its own", "several recipes at one path")
-	}
-	orphans, asked := 0, 0
-	for _, c := range r.Contenders {
-		if c.Orphan {
-			orphans++
-		}
-		if c.Revoked {
-			asked++
-		}
-	}
-	if orphans > 0 {
-		note("a program made the node persistent, or a person did: delete it, if nothing depends on it",
-			"%s to no session, and will never go by %s", term.Plural(orphans, "contender belongs", "contenders belong"), term.Pick(orphans, "itself", "themselves"))
-	}
-	if asked > 0 {
-		note("the holder may not heed it: the verb break takes it by force", "%d asked to give up", asked)
-	}
-	if len(r.deadlock) > 0 {
-		note("\""+term.Program+" graph\" shows the circle; break one of its locks", "deadlock: a circle over %s", strings.Join(r.deadlock, ", "))
-	}
-	if r.Left < fewLeft {
-		note("move to a fresh path before the counter is full: claims are refused then",
-			"%d of %d sequence numbers are used up; use another path before the rest is", math.MaxInt32-r.Left, math.MaxInt32)
-	}
-	if r.Round != nil && r.Round.Open {
-		if gone := r.Round.Members - r.Round.Inside - r.Round.Finished; gone > 0 {
-			note("members have died; the round ends when the others have finished", "%s gone from the open round", term.Plural(gone, "member is", "members are"))
-		}
-	}
-	if r.Queue != nil && r.Queue.orphans() > 0 {
-		note("a program made the claim persistent, or a person did: break with --node takes the item back",
-			"%s in the hand of no session, and will never come back by %s",
-			term.Plural(r.Queue.orphans(), "item is", "items are"), term.Pick(r.Queue.orphans(), "itself", "themselves"))
-	}
-	if r.Queue != nil && r.Queue.often() > 0 {
-		note("its consumers do not move it to the dead letters (receive --dead, WithDeadLetters): queue bury or drop takes it out",
-			"%s %d times or more", term.Plural(r.Queue.often(), "item was delivered", "items were delivered"), TooOften)
-	}
-	if r.Queue != nil && r.Queue.Dead > 0 {
-		note("look at them: "+term.Program+" queue dead; the path with /dead is a queue, too", "%s", term.Plural(r.Queue.Dead, "dead letter", "dead letters"))
-	}
-	if r.ahead != "" {
-		note("set the clocks right that are wrong; then "+term.Program+" cron --rewind has the schedule go on", "%s", r.ahead)
-	}
-	return odd
-}
-
-// Oddities are what is odd, without what to do.
-func (r Report) Oddities() []string {
-	texts := []string{}
-	for _, o := range r.Findings() {
-		texts = append(texts, o.Found)
-	}
-	return texts
-}
-
 // DemoRoot is what the demos' nodes are below.
 const DemoRoot = "/coorddemo/"
 
@@ -271,4 +201,34 @@ func (s Extent) String() string {
 		text += "; not to be listed: " + strings.Join(hidden, ", ")
 	}
 	return text
+}
+
+// Whole are the recipes with the locks of their keys as their contenders: a
+// ledger with those of its jobs, shards with those of their keys.
+func (s *Survey) Whole() (whole []Report) {
+	var keepers []int // of keys
+	for _, r := range s.Recipes {
+		of := slices.IndexFunc(keepers, func(i int) bool { return whole[i].keeps(r.Path) })
+		if of < 0 {
+			if r.Ledger != nil || r.Shards != nil {
+				keepers = append(keepers, len(whole))
+			}
+			whole = append(whole, r)
+			continue
+		}
+		keeper := &whole[keepers[of]]
+		keeper.Contenders = append(slices.Clip(keeper.Contenders), r.Contenders...)
+		keeper.deadlock = append(slices.Clip(keeper.deadlock), r.deadlock...)
+		keeper.Left = min(keeper.Left, r.Left)
+	}
+	return whole
+}
+
+// keeps reports whether the path is of one of the recipe's own keys.
+func (r Report) keeps(path string) bool {
+	keys := once.Parts()[0]
+	if r.Shards != nil {
+		keys = shards.Parts()[2]
+	}
+	return (r.Ledger != nil || r.Shards != nil) && strings.HasPrefix(path, r.Path+"/"+keys+"/")
 }

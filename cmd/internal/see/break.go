@@ -185,17 +185,45 @@ func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node
 		return nil, term.Absent(string(path))
 	case node == "":
 		found = slices.DeleteFunc(found, func(c look.Contender) bool { return !c.Holds })
+		if len(found) == 0 {
+			err = heldBelow(ctx, client, path)
+		}
+		return found, err
 	case len(found) == 0:
 		return nil, term.ExitWith(term.ExitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path, term.Program)
 	}
 	return found, nil
 }
 
+// mostBelow is how many nodes below a path are looked at.
+const mostBelow = 10_000
+
+// heldBelow fails if something below a path is held, such as the jobs of a
+// ledger: somebody who names the path may mean that.
+func heldBelow(ctx context.Context, client *coord.Client, path conn.NodePath) error {
+	below, err := look.Surveyed{Most: mostBelow, Path: string(path)}.Look(ctx, client)
+	if err != nil {
+		return err
+	}
+	var held []string
+	for _, r := range below.Recipes {
+		if holders := r.Holders(); len(holders) > 0 && r.Path != string(path) {
+			held = append(held, fmt.Sprintf("%s by %s", term.Plain(r.Path), holders[0].Who()))
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	return term.ExitWith(term.ExitFailed, "nobody holds %s itself, and nothing was done; held below it: %s; name one of these paths", path, look.Few(held))
+}
+
 // named are the contenders that node names, or all if it is "". At a queue they
 // are the consumers that have an item.
-func named(ctx context.Context, client *coord.Client, r look.Report, node string) ([]look.Contender, error) {
+func named(ctx context.Context, client *coord.Client, r look.Report, node string) (found []look.Contender, err error) {
 	if r.Queue != nil {
-		return r.Queue.Claimants(ctx, r, node)
+		if found, err = r.Queue.Claimants(ctx, r, node); err != nil || r.Kind == look.QueueKind {
+			return found, err
+		}
 	}
-	return slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) }), nil
+	return append(found, slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) })...), nil
 }

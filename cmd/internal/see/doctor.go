@@ -75,9 +75,9 @@ func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connecti
 	if found.Absent {
 		d.wrong(v.Path, "there is no such node, so nothing was looked at", "see to the path, and to the chroot in --zk")
 	}
-	d.nodes(found)
-	// Afterwards, since clients may have connected meanwhile.
+	// After the survey, since clients may have connected meanwhile.
 	d.sessions(c, found, reached)
+	d.nodes(found)
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 		maps.Copy(connected, sessions)
 	}
 	for _, r := range s.Recipes {
-		for _, c := range r.Contenders {
+		for i, c := range r.Contenders {
 			if c.Age == nil || c.Orphan {
 				continue
 			}
@@ -215,6 +215,10 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to no server that is named: its process is dead or cut off, "+
 					"and its node stays until the session's end, or it uses another server", c.Who(), c.Session, c.State))
 				continue
+			}
+			r.Contenders[i].Hear(is)
+			if c.Holds {
+				continue // the silence of a holder is odd
 			}
 			c.Hear(is)
 			if silence := c.Silence(); silence != "" {

@@ -45,7 +45,7 @@ func (v *ExporterVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
-		e := &exporter{ctx: ctx, client: client, places: places, within: c.ConnectTimeout, scrapes: make(chan struct{}, mostScrapes)}
+		e := &exporter{ctx: ctx, client: client, book: look.NewAddressBook(c), places: places, within: c.ConnectTimeout, scrapes: make(chan struct{}, mostScrapes)}
 		return e.serve(s, listener)
 	})
 }
@@ -73,6 +73,7 @@ func (e *exporter) serve(s *term.Streams, listener net.Listener) error {
 type exporter struct {
 	ctx    context.Context
 	client *coord.Client
+	book   *look.AddressBook
 	places []look.Surveyed
 	within time.Duration
 
@@ -122,10 +123,13 @@ func (e *exporter) look() *exposition.Text {
 		found := surveys[i]
 		metric("left_out_nodes", "Nodes that were not looked at (--most, --connect-timeout).", float64(found.Left))
 		metric("hidden_nodes", "Nodes that must not be listed.", float64(len(found.Hidden)))
-		for _, r := range found.Recipes {
+		for i := range found.Recipes {
+			e.seen.Date(&found.Recipes[i])
+			e.book.Fill(ctx, &found.Recipes[i])
+		}
+		for _, r := range found.Whole() {
 			if !seen[r.Path] {
 				seen[r.Path] = true
-				e.seen.Date(&r)
 				collect(r, to)
 			}
 		}
@@ -133,10 +137,65 @@ func (e *exporter) look() *exposition.Text {
 	return to
 }
 
+// collect writes the samples of a recipe.
 func collect(r look.Report, to *exposition.Text) {
-	ofRecipe := func(name, help string, value float64) {
+	sample := func(name, help string, value float64) {
 		to.Sample(gauge(name, help, "kind", "path"), value, r.Kind, r.Path)
 	}
+	known := func(name, help string, value *float64) {
+		if value != nil {
+			sample(name, help, *value)
+		}
+	}
+	collectContenders(r, sample)
+	odd := r.Findings()
+	sample("oddities", "Things that are odd, as the verb ls lists them.", float64(len(odd)))
+	for _, o := range odd {
+		to.Sample(gauge("odd", "Whether this is odd.", "kind", "odd", "path"), 1, r.Kind, o.Name, r.Path)
+	}
+	if q := r.Queue; q != nil {
+		sample("queue_items", "Items of a queue, including items that consumers have.", float64(q.Items))
+		sample("queue_in_hand", "Items that consumers have.", float64(q.InHand))
+		sample("queue_dead_letters", "Dead letters of a queue.", float64(q.Dead))
+		sample("queue_oldest_item_seconds", "Age of the oldest item that no consumer has.", q.Oldest)
+	}
+	if round := r.Round; round != nil {
+		sample("round_open", "Whether a double barrier's round is open.", truth(round.Open))
+		sample("round_inside", "Members of the open round that have not finished.", float64(round.Inside))
+		sample("round_finished", "Members of the open round that have finished.", float64(round.Finished))
+	}
+	if n := r.Numbers; n != nil {
+		sample("slots_kept", "Numbers that are kept for owners that are away.", float64(len(n.Kept)))
+		if n.Free != nil {
+			sample("slots_free", "Numbers that anybody would be given.", float64(*n.Free))
+		}
+	}
+	if l := r.Ledger; l != nil {
+		sample("once_jobs", "Jobs on record.", float64(l.Jobs))
+		sample("once_running", "Jobs that somebody has.", float64(l.Running))
+		sample("once_failed", "Jobs whose last attempt has failed, and that nobody tries again.", float64(l.Failed))
+		sample("once_unfinished", "Jobs that were begun, whose end is not on record, and that nobody has.", float64(l.Unfinished))
+		known("once_oldest_run_seconds", "Time since the oldest attempt that is under way began.", l.OldestRun)
+	}
+	if s := r.Schedule; s != nil {
+		sample("cron_under_way", "Slots that were chosen and are not known to have ended.", float64(len(s.Open)))
+		sample("cron_left_out", "Slots that were left out so far.", float64(s.LeftOut))
+		sample("cron_failing", "How many of the newest slots have failed, one after the other.", float64(s.Failing))
+		sample("cron_mark_ahead_seconds", "By how much a schedule's mark was in the future when it was noted, if that is too much.", s.Ahead)
+		known("cron_last_slot_seconds", "Time since the newest slot on record was due.", s.LastSlot)
+		known("cron_last_success_seconds", "Time since the newest slot was due that ended well.", s.LastSuccess)
+	}
+	if s := r.Shards; s != nil {
+		sample("shards_members", "Members that are there.", float64(s.Members))
+		sample("shards_keys", "Keys.", float64(s.Keys))
+		sample("shards_keys_unowned", "Keys that nobody has.", float64(s.Unowned))
+		sample("shards_keys_failing", "Keys whose function fails, or has not returned in time.", float64(s.Failing))
+		sample("shards_keys_moving", "Keys that the plan gives to another than who has them.", float64(s.Moving))
+	}
+}
+
+// collectContenders writes the samples of who holds and who waits.
+func collectContenders(r look.Report, sample func(name, help string, value float64)) {
 	var there, held, waits float64
 	known := true
 	for _, c := range r.Contenders {
@@ -153,28 +212,14 @@ func collect(r look.Report, to *exposition.Text) {
 			waits = max(waits, *c.Age)
 		}
 	}
-	ofRecipe("holders", "Contenders that hold.", float64(len(r.Holders())))
-	ofRecipe("waiting", "Contenders that wait.", float64(r.Waiting()))
-	ofRecipe("holder_there_seconds", "Age of the oldest node that holds, its wait included.", there)
+	sample("holders", "Contenders that hold.", float64(len(r.Holders())))
+	sample("waiting", "Contenders that wait.", float64(r.Waiting()))
+	sample("holder_there_seconds", "Age of the oldest node that holds, its wait included.", there)
 	if known {
-		ofRecipe("held_seconds", "Time since the oldest grant among the holders, at most, where all were seen: a grant between two scrapes counts from the first.", held)
+		sample("held_seconds", "Time since the oldest grant among the holders, at most, where all were seen: a grant between two scrapes counts from the first.", held)
 	}
-	ofRecipe("unknown_contenders", "Contenders of unknown recipes, which others do not exclude.", float64(r.Unknown()))
-	ofRecipe("oldest_wait_seconds", "Age of the oldest node that waits.", waits)
-	ofRecipe("oddities", "Things that are odd, as the verb ls lists them.", float64(len(r.Findings())))
-	if q := r.Queue; q != nil {
-		ofRecipe("queue_items", "Items of a queue, including items that consumers have.", float64(q.Items))
-		ofRecipe("queue_in_hand", "Items that consumers have.", float64(q.InHand))
-		ofRecipe("queue_dead_letters", "Dead letters of a queue.", float64(q.Dead))
-	}
-	if r.Kind == "cron" {
-		ofRecipe("cron_mark_ahead_seconds", "By how much a schedule's mark was in the future when it was noted, if that is too much.", r.Ahead)
-	}
-	if round := r.Round; round != nil {
-		ofRecipe("round_open", "Whether a double barrier's round is open.", truth(round.Open))
-		ofRecipe("round_inside", "Members of the open round that have not finished.", float64(round.Inside))
-		ofRecipe("round_finished", "Members of the open round that have finished.", float64(round.Finished))
-	}
+	sample("unknown_contenders", "Contenders of unknown recipes, which others do not exclude.", float64(r.Unknown()))
+	sample("oldest_wait_seconds", "Age of the oldest node that waits.", waits)
 }
 
 func truth(is bool) float64 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,10 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/exposition"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	jobs "github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/promtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -49,6 +54,58 @@ func TestTheExporterTellsWhatOthersHoldAndWhatItMustNotList(t *testing.T) {
 
 	p.EndsBy(syscall.SIGTERM, 0)
 	require.Equal(t, term.ExitUsage, cmdtest.On(t, w, "exporter", "relative").Exit())
+}
+
+// A scrape of a ledger with many keys has as many series as one with a few.
+func TestTheNumberOfSeriesDoesNotGrowWithTheKeysOfALedger(t *testing.T) {
+	w := cmdtest.World(t)
+	c := cmdtest.Open(t, w)
+	ledger := cmdtest.Must(jobs.New(c, w.Path("jobs")))
+	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
+	scraped := []string{}
+	for i := range 6 {
+		_, _, err := ledger.Begin(t.Context(), fmt.Sprint("job", i))
+		require.NoError(t, err)
+		scraped = append(scraped, scrape(t, at))
+	}
+	require.Equal(t, strings.Count(scraped[1], "\n"), strings.Count(scraped[5], "\n"))
+	require.Contains(t, scraped[5], `zkcoord_path_holders{kind="once",path="`+w.Path("jobs")+`"} 6`)
+	require.Contains(t, scraped[5], `zkcoord_path_once_running{kind="once",path="`+w.Path("jobs")+`"} 6`)
+	require.NotContains(t, scraped[5], "job1")
+}
+
+// Each rule about paths is tried on what the exporter tells of recipes that
+// something is wrong with. A minute of the rules is a second here.
+func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
+	promtest.Tool(t, "prometheus")
+	w := cmdtest.World(t)
+	p := &plights{t, w, cmdtest.Open(t, w)}
+	for name, plight := range allPlights {
+		if name != "silent-holder" {
+			plight.make(p, w.Path("odd/"+name))
+		}
+	}
+	q := cmdtest.Must(queue.New(p.c, w.Path("odd/jobs")))
+	for range 6 {
+		require.NoError(t, q.PutBatch(t.Context(), slices.Repeat([][]byte{[]byte("item")}, 1000)))
+	}
+	cmdtest.Waits(t, w, w.Path("odd/round"), 2, cmdtest.Must(doublebarrier.New(p.c, w.Path("odd/round"), 2)).Enter)
+	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("odd")).Line()
+	prom := promtest.Start(t, "../../../contrib/prom/alerts.yml", strings.TrimPrefix(at, "http://"))
+	for name := range allPlights {
+		if name != "silent-holder" {
+			prom.Awaits(`ALERTS{alertname="ZkcoordOddity", alertstate="firing", odd="` + name + `", path="` + w.Path("odd/"+name) + `"}`)
+		}
+	}
+	for _, alert := range []string{"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordScheduleFails"} {
+		prom.Fires(alert)
+	}
+	for _, path := range []string{"kept-slot", "round", "deadlock"} {
+		prom.Awaits(`ALERTS{alertname="ZkcoordLongWait", alertstate="firing", path="` + w.Path("odd/"+path) + `"}`)
+	}
+	w.Embedded().Stop()
+	prom.Fires("ZkcoordExporterBlind")
+	w.Embedded().Resume()
 }
 
 // A node's age includes its wait: a lock that was granted a moment ago must not
@@ -153,7 +210,7 @@ func TestScrapesShareALookAndThereIsALimit(t *testing.T) {
 func TestTheDashboardShowsTheExportersMetrics(t *testing.T) {
 	t.Parallel()
 	shown := string(cmdtest.Must(os.ReadFile("../../../contrib/prom/dashboard.json")))
-	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("exporter.go"))), -1) {
+	for _, match := range regexp.MustCompile(`(?:metric|sample|known|gauge)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("exporter.go"))), -1) {
 		require.Regexp(t, `zkcoord_path_`+match[1]+`\b`, shown)
 	}
 }

@@ -78,6 +78,16 @@ type waitFor struct {
 	Delays  []string `json:"delays"`    // the nodes of the holds that end after the grant: it was made under them, or may have been
 
 	around []string // the paths of the holds that it was made under
+
+	Away bool `json:"for_away,omitempty"` // what is waited for is kept for an owner that is away
+}
+
+// target is what is waited for, as Graphviz knows it.
+func (w waitFor) target() string {
+	if w.Away {
+		return "kept for " + w.ForWho
+	}
+	return w.For
 }
 
 // graphOf says who waits for whom. Of the contenders that one waits for, the
@@ -116,7 +126,13 @@ func graphOf(s *look.Survey) *WaitGraph {
 			other := all[i]
 			g.Waits = append(g.Waits, waitFor{
 				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
-				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node],
+				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node], false,
+			})
+		}
+		for _, k := range s.KeptFrom(p) {
+			g.Waits = append(g.Waits, waitFor{
+				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
+				"", k.Owner, k.Node, false, append([]string{}, delays[p.Node]...), around[p.Node], true,
 			})
 		}
 	}
@@ -172,8 +188,11 @@ func writeWaits(to term.Page, waits []waitFor) {
 		if x.Age != nil {
 			since = term.Age(*x.Age)
 		}
-		if x.Holds {
+		switch {
+		case x.Holds:
 			holds = "holds"
+		case x.Away:
+			holds = "away, its number is kept"
 		}
 		t.Add("", look.Contender{Owner: x.Owner}.Who(), x.Session, term.Plain(x.Path), since, term.Plain(strings.Join(x.around, " ")),
 			look.Contender{Owner: x.ForWho}.Who(), x.For, holds)
@@ -190,7 +209,7 @@ func (g *WaitGraph) dot(to io.Writer) error {
 	text.WriteString("digraph waits {\n\tnode [shape=box];\n")
 	var sessions []string
 	for _, w := range g.Waits {
-		sessions = append(sessions, w.Session, w.For)
+		sessions = append(sessions, w.Session, w.target())
 	}
 	slices.Sort(sessions)
 	for _, session := range slices.Compact(sessions) {
@@ -203,7 +222,7 @@ func (g *WaitGraph) dot(to io.Writer) error {
 		fmt.Fprintf(&text, "\t%q [label=%q%s];\n", session, g.owners[session]+"\n"+session, color)
 	}
 	for _, w := range g.Waits {
-		fmt.Fprintf(&text, "\t%q -> %q [label=%q];\n", w.Session, w.For, w.Path)
+		fmt.Fprintf(&text, "\t%q -> %q [label=%q];\n", w.Session, w.target(), w.Path)
 	}
 	for _, n := range g.nested {
 		fmt.Fprintf(&text, "\t%q -> %q [label=%q, style=dashed];\n", n.hold, n.claim, n.path)

@@ -24,7 +24,7 @@ type LsVerb struct {
 
 // Run lists the recipes at a path and below.
 func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
-	seen := new(look.Sightings)
+	book, seen := look.NewAddressBook(c), new(look.Sightings)
 	show := func(ctx context.Context, client *coord.Client, s *term.Streams, to term.Page) error {
 		found, err := v.Look(ctx, client)
 		if err != nil {
@@ -34,6 +34,7 @@ func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
 			return term.Absent(v.Path)
 		}
 		found.Date(seen)
+		found.Hear(ctx, book)
 		if s.JSON {
 			return term.WriteJSON(s.Out, listingOf(found))
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	jobs "github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -246,4 +248,18 @@ func TestALeaseIsNamedByItsNodesName(t *testing.T) {
 	r, _ := cmdtest.Seen[look.Report](t, w, w.Path("s"))
 	cmdtest.On(t, w, "revoke", "--wait", "--node", path.Base(r.Contenders[0].Node), w.Path("s")).Ends(0)
 	require.Equal(t, 143, p.Exit())
+}
+
+// Whoever names a ledger may mean the jobs below it: nothing is done, and the
+// exit status says so.
+func TestRevokeAndBreakNameWhatIsHeldBelowThePath(t *testing.T) {
+	w := cmdtest.World(t)
+	c := cmdtest.Open(t, w, coord.WithIdentity("host7"))
+	_, _, err := cmdtest.Must(jobs.New(c, w.Path("jobs"))).Begin(t.Context(), "invoice")
+	require.NoError(t, err)
+	for _, verb := range [][]string{{"revoke"}, {"break", "--yes"}} {
+		for _, at := range []string{w.Path("jobs"), cmdtest.Below(w)} {
+			cmdtest.On(t, w, append(verb, at)...).Ends(term.ExitFailed, "nobody holds "+at+" itself, and nothing was done; held below it: "+w.Path("jobs")+"/keys/", `invoice by "host7`)
+		}
+	}
 }

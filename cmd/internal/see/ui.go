@@ -102,8 +102,9 @@ type sight struct {
 // sighted is a recipe with the first of its contenders.
 type sighted struct {
 	look.Report
-	Waiting int `json:"waiting"`
-	More    int `json:"more"` // contenders
+	Waiting int    `json:"waiting"`
+	More    int    `json:"more"`  // contenders
+	Keeps   string `json:"keeps"` // of a recipe that is no line: what it has below it, in a few words
 }
 
 func sightOf(s *look.Survey) sight {
@@ -113,7 +114,7 @@ func sightOf(s *look.Survey) sight {
 		Waits: g.Waits[:min(len(g.Waits), mostSeen)], MoreWaits: max(0, len(g.Waits)-mostSeen), Extent: s.Extent,
 	}
 	for _, r := range s.Recipes[:min(len(s.Recipes), mostSeen)] {
-		one := sighted{Report: r, Waiting: r.Waiting(), More: max(0, len(r.Contenders)-mostContenders)}
+		one := sighted{Report: r, Waiting: r.Waiting(), More: max(0, len(r.Contenders)-mostContenders), Keeps: r.Keeps()}
 		one.Odd, one.Contenders = r.Oddities(), r.Contenders[:len(r.Contenders)-one.More]
 		found.Recipes = append(found.Recipes, one)
 	}
@@ -138,11 +139,8 @@ func (v *UIVerb) look(client *coord.Client, c *conn.Connection) func(context.Con
 			return nil, err
 		}
 		found.Date(seen)
-		shown := sightOf(found)
-		for i := range shown.Recipes {
-			book.Fill(ctx, &shown.Recipes[i].Report)
-		}
-		return shown, nil
+		found.Hear(ctx, book)
+		return sightOf(found), nil
 	}
 }
 

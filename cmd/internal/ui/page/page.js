@@ -106,6 +106,7 @@ function holding(r) {
   if (r.closed) return "closed by " + r.closed.by + " for " + age(r.closed.age);
   if (r.queue) return plural(r.queue.items, "item", "items") + ", " + r.queue.in_hand + " in hand";
   if (r.round) return roundOf(r.round);
+  if (r.keeps) return r.keeps;
   const holders = r.contenders.filter((c) => c.holds);
   if (holders.length === 0) return "";
   const more = holders.length > 1 ? " and " + (holders.length - 1) + " more" : "";
