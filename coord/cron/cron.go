@@ -81,6 +81,22 @@ func ofLedger(opt once.Option) Option {
 	}
 }
 
+// MaxHold bounds how long a slot is run: after d it is asked to end, and after
+// grace more it has lost its hold, and another client may run it again, or the
+// next slot if no [Attempts] are left. See [recipe.Bound.MaxHold].
+func MaxHold(d, grace time.Duration) Option { return ofRuns(once.MaxHold(d, grace)) }
+
+// StopGrace bounds how long the function of [Cron.Run] may go on with its slot
+// after its context has ended. See [recipe.Bound.StopGrace].
+func StopGrace(d time.Duration) Option { return ofRuns(once.StopGrace(d)) }
+
+func ofRuns(opt once.Option) Option {
+	return func(c *Cron) error {
+		c.jobs = append(c.jobs, opt)
+		return nil
+	}
+}
+
 // Missed says which slots are run late: those that were due before a client got
 // to them, because no client or no server was there, or because earlier slots
 // took too long. Of these the newest n are run, the oldest of them first, but

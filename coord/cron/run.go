@@ -54,7 +54,9 @@ func (c *Cron) Run(ctx context.Context, f Func) error {
 
 // perform calls the function and ends the slot.
 func (s *Slot) perform(ctx context.Context, f Func) {
-	data, failure := f(s.Context(ctx), s)
+	inside, returned := s.run.Bounded(ctx)
+	data, failure := f(inside, s)
+	returned()
 	if failure != nil && ctx.Err() != nil {
 		s.Abandon()
 		s.cron.report(once.Result{Key: s.Key, State: once.Unfinished, Attempt: s.Attempt}, failure)

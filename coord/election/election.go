@@ -23,6 +23,7 @@ type Election struct {
 	health *recipe.Health       // nil without [WithHealth]
 	newest atomic.Pointer[Term] // for [Handler]
 	rank   *int                 // nil without [WithPriority]
+	bound  recipe.Bound
 }
 
 // Option sets something about the candidates that an [Election] makes.
@@ -44,6 +45,19 @@ func WithHealth(every time.Duration, failures int, check func(ctx context.Contex
 		e.health, err = recipe.NewHealth(every, failures, check)
 		return err
 	}
+}
+
+// MaxHold bounds how long a term lasts: after d the leader is asked to step
+// down, and after grace more it has lost the term. See [recipe.Bound.MaxHold].
+func MaxHold(d, grace time.Duration) Option {
+	return func(e *Election) error { return e.bound.MaxHold(d, grace) }
+}
+
+// StopGrace bounds how long the function of [Election.Run] may lead on after
+// its context has ended: see [recipe.Bound.StopGrace]. The next candidate leads
+// then; Run waits for the function all the same.
+func StopGrace(d time.Duration) Option {
+	return func(e *Election) error { return e.bound.StopGrace(d) }
 }
 
 // New returns the election at path, a directory that is made when it is needed.
@@ -98,6 +112,7 @@ func (e *Election) stand(
 			err = lost
 		}
 		if err == nil {
+			e.bound.Granted(e.client, h)
 			t := newTerm(e, h, data)
 			e.newest.Store(t)
 			return t, nil
@@ -149,7 +164,8 @@ const shortestPause = 10 * time.Millisecond
 // Run campaigns, runs lead while it leads, and begins anew, until ctx ends or
 // lead fails. lead's context ends when the term does; lead must return then.
 // Run waits for that, however long it takes, before it resigns or campaigns
-// again, so a process is never in two of its own terms.
+// again, so a process is never in two of its own terms. [StopGrace] bounds how
+// long the others wait for it.
 //
 // If the term was lost before lead returned, its error is ignored, and Run
 // campaigns again; so it does when lead returned nil, which means to resign.
@@ -216,5 +232,7 @@ func serve(ctx, well context.Context, t *Term, lead func(context.Context, *Term)
 			err = nil
 		}
 	}()
-	return lead(t.Context(well), t)
+	inside, returned := t.election.bound.Context(well, t.hold)
+	defer returned()
+	return lead(inside, t)
 }

@@ -89,7 +89,8 @@ func ExampleWithHealth() {
 	mux := http.NewServeMux()
 	replica := func(ctx context.Context, client *coord.Client, db *sql.DB, serve func(context.Context, *election.Term) error) error {
 		e, err := election.New(client, "/services/billing/leader",
-			election.WithHealth(10*time.Second, 3, func(ctx context.Context) error { return db.PingContext(ctx) }))
+			election.WithHealth(10*time.Second, 3, func(ctx context.Context) error { return db.PingContext(ctx) }),
+			election.StopGrace(30*time.Second)) // a leader that hangs is relieved
 		if err != nil {
 			return err
 		}

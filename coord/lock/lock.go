@@ -20,7 +20,7 @@ type Mutex struct {
 	client *coord.Client
 	spec   coord.Spec
 	local  *local // nil without [LocalQueue] and [Linger]
-	bound  bound  // none without [MaxHold]
+	bound  recipe.Bound
 	delay  time.Duration
 }
 
@@ -80,12 +80,6 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	}
 	h, err := m.local.try(ctx)
 	return m.bounded(h, m.client.Failure("try", m.Path(), err))
-}
-
-// Do runs f while holding the lock; see [recipe.Do] for what it returns. To run
-// f only if the lock is free, call recipe.Do with TryAcquire.
-func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return recipe.Do(ctx, m.Acquire, f)
 }
 
 // Contenders lists the holder and the waiters, in order: one listing and one

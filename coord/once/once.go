@@ -31,6 +31,7 @@ type Once struct {
 	keep     time.Duration // 0: for ever
 	last     int           // 0: all
 	failOnce bool
+	bound    recipe.Bound
 }
 
 // Option sets something about a [Once].
@@ -86,6 +87,19 @@ func KeepLast(n int) Option {
 		o.last = n
 		return nil
 	}
+}
+
+// MaxHold bounds how long a run lasts: after d it is asked to end, and after
+// grace more it has lost its hold, and another client may run the job again.
+// See [recipe.Bound.MaxHold].
+func MaxHold(d, grace time.Duration) Option {
+	return func(o *Once) error { return o.bound.MaxHold(d, grace) }
+}
+
+// StopGrace bounds how long the function of [Once.Do] may go on with its job
+// after its context has ended. See [recipe.Bound.StopGrace].
+func StopGrace(d time.Duration) Option {
+	return func(o *Once) error { return o.bound.StopGrace(d) }
 }
 
 // New returns the ledger at path, a directory that is made when it is needed.

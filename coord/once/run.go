@@ -55,7 +55,9 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 // perform runs the function and ends the run.
 func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err error) {
 	defer r.Abandon() // after a panic; otherwise nothing is left to release
-	data, failure := f(r.Context(ctx), r)
+	inside, returned := r.Bounded(ctx)
+	data, failure := f(inside, r)
+	returned()
 	ending, cancel := recipe.Grace(ctx)
 	defer cancel()
 	res, err = r.End(ending, data, failure)
@@ -104,6 +106,7 @@ func (j *job) begin(ctx context.Context) (*Run, record, error) {
 		r := &Run{Held: h, Key: j.key, job: j, hold: h}
 		found, err = r.begin(h.Context(ctx))
 		if r.own.ID != "" && err == nil {
+			j.bound.Granted(j.client, h)
 			return r, found, nil
 		}
 		h.Abandon()
@@ -310,6 +313,13 @@ func (r *Run) end(ctx context.Context, data []byte, failure error) (record, erro
 		own.State, own.Err, own.data = Failed, text[:min(len(text), longest)], nil
 	}
 	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))
+}
+
+// Bounded returns the context that [Once.Do] gives to its function, for those
+// who do the job themselves, and a function to call when it is done: see
+// [recipe.Bound.Context].
+func (r *Run) Bounded(ctx context.Context) (inside context.Context, returned func()) {
+	return r.job.bound.Context(ctx, r.hold)
 }
 
 // Abandon gives the run up without an end on record, and without waiting for

@@ -167,7 +167,7 @@ func TestRunAcknowledgesWhatItsFunctionHasDoneAndGivesBackWhatFailed(t *testing.
 		require.Equal(b, "bad", letters(b, q, 1)[0].Reason)
 		require.NoError(b, b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error { return item.Nack(ctx, time.Hour) }))
 		require.ErrorIs(b, b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error {
-			require.NoError(b, b.Server.ExpireSession(item.Hold().Session()))
+			require.NoError(b, b.Server.ExpireSession(item.Session()))
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}), queue.ErrStale)

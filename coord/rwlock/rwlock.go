@@ -1,7 +1,9 @@
 package rwlock
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -32,6 +34,20 @@ func Reentrant() Option {
 	}
 }
 
+// MaxHold bounds how long either side is held through this [Lock]: after d the
+// holder is asked to give it up, and after grace more it has lost it. See
+// [recipe.Bound.MaxHold].
+func MaxHold(d, grace time.Duration) Option {
+	return func(l *Lock) error { return cmp.Or(l.read.bound.MaxHold(d, grace), l.write.bound.MaxHold(d, grace)) }
+}
+
+// StopGrace bounds how long the function of [Lock.DoRead] or [Lock.DoWrite] may
+// go on under the lock after its context has ended. See
+// [recipe.Bound.StopGrace].
+func StopGrace(d time.Duration) Option {
+	return func(l *Lock) error { return cmp.Or(l.read.bound.StopGrace(d), l.write.bound.StopGrace(d)) }
+}
+
 // New returns the lock at path, a directory that is made when it is needed. It
 // does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
@@ -40,8 +56,8 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 	}
 	line := inspect.LockLine(path)
 	l := &Lock{
-		read:  Side{client, coord.Spec{Line: line, Kind: "read"}, readRule},
-		write: Side{client, coord.Spec{Line: line, Kind: "write", Exclusive: true}, writeRule},
+		read:  Side{client: client, spec: coord.Spec{Line: line, Kind: "read"}, rule: readRule},
+		write: Side{client: client, spec: coord.Spec{Line: line, Kind: "write", Exclusive: true}, rule: writeRule},
 	}
 	if err := recipe.Configure(l, path, opts); err != nil {
 		return nil, err
@@ -125,6 +141,7 @@ type Side struct {
 	client *coord.Client
 	spec   coord.Spec
 	rule   coord.Rule
+	bound  recipe.Bound
 }
 
 // Client returns the client the lock was made with.
@@ -137,16 +154,24 @@ func (s *Side) Path() string { return s.spec.Line.Dir }
 // the hold. When it returns an error, nothing is left behind. See
 // [Lock.AcquireRead] and [Lock.AcquireWrite].
 func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return s.client.Acquire(ctx, s.spec, s.rule)
+	return s.bounded(s.client.Acquire(ctx, s.spec, s.rule))
 }
 
 // TryAcquire takes the side's hold if it is free and fails with [coord.ErrBusy]
 // if it is not.
 func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return s.client.TryAcquire(ctx, s.spec, s.rule)
+	return s.bounded(s.client.TryAcquire(ctx, s.spec, s.rule))
+}
+
+// bounded has a hold end in time.
+func (s *Side) bounded(h *coord.Hold, err error) (*coord.Hold, error) {
+	if err == nil {
+		s.bound.Granted(s.client, h)
+	}
+	return h, err
 }
 
 // Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
 func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return recipe.Do(ctx, s.Acquire, f)
+	return s.bound.Do(ctx, s.Acquire, f)
 }

@@ -32,7 +32,13 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 			ctx = recipe.Patient(ctx)
 		}
 	})
-	return holds, s.client.Failure(op, s.path, err)
+	if err != nil {
+		return nil, s.client.Failure(op, s.path, err)
+	}
+	for _, h := range holds {
+		s.bound.Granted(s.client, h)
+	}
+	return holds, nil
 }
 
 // attempt queues, makes the leases when it is first in the queue, waits until

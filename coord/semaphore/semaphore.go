@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -29,13 +30,30 @@ type Semaphore struct {
 	path   string
 	limit  int
 	layout Layout
+	bound  recipe.Bound
+}
+
+// Option sets something about a [Semaphore].
+type Option func(*Semaphore) error
+
+// MaxHold bounds how long a lease is held through this [Semaphore]: after d the
+// holder is asked to give it up, and after grace more it has lost it. See
+// [recipe.Bound.MaxHold].
+func MaxHold(d, grace time.Duration) Option {
+	return func(s *Semaphore) error { return s.bound.MaxHold(d, grace) }
+}
+
+// StopGrace bounds how long the function of [Semaphore.Do] may go on under the
+// lease after its context has ended. See [recipe.Bound.StopGrace].
+func StopGrace(d time.Duration) Option {
+	return func(s *Semaphore) error { return s.bound.StopGrace(d) }
 }
 
 // New returns the semaphore at path, of which at most limit leases are held at
 // a time; [Stored] follows the limit that is stored. It does no I/O: whether
 // the limit is the stored one is looked up when a lease is wanted. Invalid
 // arguments fail with [coord.ErrInvalid].
-func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
+func New(client *coord.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
@@ -43,7 +61,8 @@ func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
-	return &Semaphore{client, path, limit, LayoutOf(client.Dialect(), path)}, nil
+	s := &Semaphore{client: client, path: path, limit: limit, layout: LayoutOf(client.Dialect(), path)}
+	return s, recipe.Configure(s, path, opts)
 }
 
 // Acquire waits for a lease until ctx ends. ctx bounds the waiting, not the
@@ -89,7 +108,7 @@ func group(holds []*coord.Hold, err error) (*recipe.Group, error) {
 // Do acquires a lease, runs f, and releases; see [recipe.Do] for what it
 // returns.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return recipe.Do(ctx, s.Acquire, f)
+	return s.bound.Do(ctx, s.Acquire, f)
 }
 
 // Contenders lists the leases, the oldest first, and then the queue for them,

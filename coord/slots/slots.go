@@ -24,6 +24,7 @@ type Slots struct {
 	n        int
 	owner    string
 	cooldown time.Duration
+	bound    recipe.Bound
 }
 
 // Option sets something about [Slots].
@@ -46,6 +47,19 @@ func Durable(owner string, cooldown time.Duration) Option {
 		s.owner, s.cooldown = owner, cooldown
 		return nil
 	}
+}
+
+// MaxHold bounds how long a number is held through these [Slots]: after d the
+// holder is asked to give it up, and after grace more it has lost it. See
+// [recipe.Bound.MaxHold].
+func MaxHold(d, grace time.Duration) Option {
+	return func(s *Slots) error { return s.bound.MaxHold(d, grace) }
+}
+
+// StopGrace bounds how long the function of [Slots.Do] may go on with its
+// number after its context has ended. See [recipe.Bound.StopGrace].
+func StopGrace(d time.Duration) Option {
+	return func(s *Slots) error { return s.bound.StopGrace(d) }
 }
 
 // longest is how long the name of an owner may be, in bytes.
@@ -91,7 +105,11 @@ func (s *Slots) TryAcquire(ctx context.Context) (*Slot, error) { return s.acquir
 
 // Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
 func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) error) error {
-	return recipe.Do(ctx, s.Acquire, f)
+	return recipe.Do(ctx, s.Acquire, func(ctx context.Context, slot *Slot) error {
+		inside, returned := s.bound.Context(ctx, slot.hold)
+		defer returned()
+		return f(inside, slot)
+	})
 }
 
 // Forget takes its number from the owner of this name. It fails with

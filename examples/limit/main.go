@@ -19,7 +19,7 @@ func main() {
 }
 
 func replica(ctx context.Context, r *stage.Replica) error {
-	seats, err := slots.New(r.Client, "/example/licences", 2)
+	seats, err := slots.New(r.Client, "/example/licences", 2, slots.StopGrace(30*time.Second))
 	if err != nil {
 		return err
 	}

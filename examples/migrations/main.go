@@ -17,7 +17,7 @@ func main() {
 }
 
 func replica(ctx context.Context, r *stage.Replica) error {
-	jobs, err := once.New(r.Client, "/example/migrations")
+	jobs, err := once.New(r.Client, "/example/migrations", once.StopGrace(30*time.Second))
 	if err != nil {
 		return err
 	}

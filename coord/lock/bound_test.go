@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -19,7 +20,7 @@ func endsTooLate(t testing.TB, h *coord.Hold) {
 	t.Helper()
 	zktest.Receive(t, coordtest.Soon, h.Done(), "the end of the hold")
 	require.ErrorIs(t, h.Err(), coord.ErrLost)
-	require.ErrorIs(t, h.Err(), lock.ErrHeldTooLong)
+	require.ErrorIs(t, h.Err(), recipe.ErrHeldTooLong)
 }
 
 func TestAHoldThatLastsTooLongIsAskedForAndThenEnds(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAHoldThatLastsTooLongIsAskedForAndThenEnds(t *testing.T) {
 		require.True(b, coordtest.Call(b, m.Contenders)[0].Revoked)
 		require.NoError(b, h.Err())
 		<-held.Done()
-		require.ErrorIs(b, context.Cause(held), lock.ErrHeldTooLong)
+		require.ErrorIs(b, context.Cause(held), recipe.ErrHeldTooLong)
 		require.Equal(b, time.Hour+time.Minute, time.Since(begun))
 		endsTooLate(b, h)
 		other := <-next
@@ -73,7 +74,7 @@ func TestADoThatLastsTooLongSaysSo(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(b, err, coord.ErrLost)
-		require.ErrorIs(b, err, lock.ErrHeldTooLong)
+		require.ErrorIs(b, err, recipe.ErrHeldTooLong)
 		h := coordtest.Call(b, m.TryAcquire)
 		<-h.Done()
 		endsTooLate(b, h)

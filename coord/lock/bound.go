@@ -1,0 +1,39 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// MaxHold bounds how long the lock is held through this [Mutex]: after d the
+// holder is asked to give it up, and after grace more it has lost it. See
+// [recipe.Bound.MaxHold].
+//
+// A handle made inside of the hold ([Reentrant], [coord.Hold.Nest]) is bound by
+// those around it while they last, one made by Acquire also by a time of its
+// own; a turn of a [LocalQueue] has the whole time.
+func MaxHold(d, grace time.Duration) Option {
+	return func(m *Mutex) error { return m.bound.MaxHold(d, grace) }
+}
+
+// StopGrace bounds how long the function of [Mutex.Do] may go on under the lock
+// after its context has ended. See [recipe.Bound.StopGrace].
+func StopGrace(d time.Duration) Option {
+	return func(m *Mutex) error { return m.bound.StopGrace(d) }
+}
+
+// bounded has a hold end in time.
+func (m *Mutex) bounded(h *coord.Hold, err error) (*coord.Hold, error) {
+	if err == nil {
+		m.bound.Granted(m.client, h)
+	}
+	return h, err
+}
+
+// Do runs f while holding the lock; see [recipe.Do] for what it returns. To run
+// f only if the lock is free, call recipe.Do with TryAcquire.
+func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
+	return m.bound.Do(ctx, m.Acquire, f)
+}

@@ -1,0 +1,114 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
+)
+
+// ErrHeldTooLong: a hold lasted longer than its [Bound] allows. Its Err wraps
+// that with [coord.ErrLost].
+var ErrHeldTooLong = errors.New("held for too long")
+
+// Bound is how long a hold may last; the zero Bound sets no limit. When the
+// time is over, the hold ends as lost ([ErrHeldTooLong]), and so do its
+// contexts; then its node is deleted, and another may hold. That depends
+// neither on the servers nor on the holder, but cannot stop what does not look
+// at the hold: let it heed the context, or give it the token. The times are
+// those of a clock that stands still while the machine is suspended.
+type Bound struct {
+	most  time.Duration // of a hold; 0: for ever
+	asked time.Duration // after that
+	stop  time.Duration // of a function whose context has ended; 0: for ever
+}
+
+// MaxHold bounds a hold as a whole. After d the holder is asked to give it up,
+// as by [inspect.Revoke]: [coord.Hold.Revoked] is closed, operators see the
+// request, and the context of a function that a recipe calls ends. After d and
+// grace the hold ends. No cost but a timer until d is over.
+func (b *Bound) MaxHold(d, grace time.Duration) error {
+	if d <= 0 || grace < 0 {
+		return wire.Invalid("a hold of at most %v, and %v more after a request; the first must be above 0, the second not below", d, grace)
+	}
+	b.most, b.asked = d, grace
+	return nil
+}
+
+// StopGrace bounds how long a function that a recipe calls may go on under its
+// hold after the function's context has ended, because the caller's has, or a
+// health check failed, or the hold reached [Bound.MaxHold]. No cost but a timer
+// then.
+func (b *Bound) StopGrace(d time.Duration) error {
+	if d <= 0 {
+		return wire.Invalid("%v for a function to end; it must be above 0", d)
+	}
+	b.stop = d
+	return nil
+}
+
+// Granted has a hold that was granted just now end when MaxHold is over.
+func (b Bound) Granted(c *coord.Client, h *coord.Hold) {
+	if b.most == 0 {
+		return
+	}
+	held := h.Context(context.Background())
+	due := time.AfterFunc(b.most, func() {
+		asking, cancel := context.WithTimeout(held, b.asked)
+		defer cancel()
+		_ = inspect.Revoke(asking, c, h.Node()) // who is not asked loses the hold all the same
+		<-asking.Done()
+		if held.Err() == nil {
+			h.Forfeit(b.heldTooLong())
+		}
+	})
+	context.AfterFunc(held, func() { due.Stop() })
+}
+
+func (b Bound) heldTooLong() error { return fmt.Errorf("%w: more than %v", ErrHeldTooLong, b.most) }
+
+// Context returns a context for a function that runs under the hold, and a
+// function to call when that has returned. The context ends when the hold or
+// ctx does, or when MaxHold is over; the hold ends when StopGrace is over, too.
+func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Context, returned func()) {
+	cancel := func() {}
+	if b.most > 0 {
+		ctx, cancel = context.WithTimeoutCause(ctx, b.most, b.heldTooLong())
+	}
+	inside = h.Context(ctx)
+	if b.stop == 0 {
+		return inside, cancel
+	}
+	over := make(chan struct{})
+	unwatch := context.AfterFunc(inside, func() {
+		timer := time.NewTimer(b.stop)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			h.Forfeit(fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
+		case <-over:
+		case <-h.Done():
+		}
+	})
+	return inside, sync.OnceFunc(func() {
+		unwatch()
+		close(over)
+		cancel()
+	})
+}
+
+// Do is [Do] of a hold, with such a context for f.
+func (b Bound) Do(
+	ctx context.Context, acquire func(context.Context) (*coord.Hold, error), f func(ctx context.Context, h *coord.Hold) error,
+) error {
+	return Do(ctx, acquire, func(ctx context.Context, h *coord.Hold) error {
+		inside, returned := b.Context(ctx, h)
+		defer returned()
+		return f(inside, h)
+	})
+}
