@@ -150,14 +150,15 @@ func WithMaxPacket(bytes int) Option {
 		"packets of at most %d bytes: the limit must be 4096 or more", bytes)
 }
 
-// WithLogger sets where to log. At Warn: a session or a hold that was lost, and
+// WithLogger sets where to log. At Warn: a session or a hold that was lost;
 // that no server can be reached, with the reason for each, after 5 s (after 1 s
 // if there was no connection yet) and then every 30 s; that the servers have
-// lost changes, as after a restored backup, where this client saw newer ones. At Info: sessions and
-// connections that begin, connections that end, and what [Client.Close] ends.
-// At Debug: each attempt to connect that failed. Without this option only the
-// wait for the first connection is logged, by [slog.Default]. A handler that
-// blocks delays the session's probes, and so ends the holds.
+// lost changes which this client saw, as after a restored backup. At Info:
+// sessions and connections that begin, connections that end, and what
+// [Client.Close] ends. At Debug: each attempt to connect that failed. Without
+// this option only the wait for the first connection is logged, by
+// [slog.Default]. A handler that blocks delays the session's probes, and so
+// ends the holds.
 func WithLogger(log *slog.Logger) Option {
 	return option(log != nil, func(o *options) { o.Log, o.Waiting = log, log },
 		"the logger is nil; leave the option out for no log")
