@@ -200,6 +200,24 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 	}
 }
 
+// F79. The test counts both ends: the embedded server has its connections in
+// this process, too.
+func TestF79AnIdleClientCostsSomeTensOfKilobytes(t *testing.T) {
+	const n, most = 100, 96 << 10
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(b, coordtest.Write(b.Context(), c))
+		before := inUse()
+		for range n {
+			require.NoError(b, coordtest.Write(b.Context(), b.Open()))
+		}
+		after := inUse()
+		each := (after.heap + after.stacks - before.heap - before.stacks) / n
+		t.Logf("%d bytes each, heap and stacks, and %d goroutines", each, (after.goroutines-before.goroutines)/n)
+		require.LessOrEqual(t, each, uint64(most))
+	})
+}
+
 // The test counts the hold, its claim, its node and the node's watch, and in
 // the embedded server the directory, the node and the watch.
 func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {

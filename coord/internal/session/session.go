@@ -63,6 +63,10 @@ type Session struct {
 	closing <-chan zk.Event // closed when the library's loop has ended
 }
 
+// libraryBuffer is for what passes through the client library: handshakes, pings
+// and goodbyes, each of less than 100 bytes. Its own buffers have 1.5 MiB each.
+const libraryBuffer = 256
+
 func start(cfg *Config, before int64) (*Session, error) {
 	ending, end := context.WithCancelCause(context.Background())
 	s := &Session{
@@ -83,6 +87,7 @@ func start(cfg *Config, before int64) (*Session, error) {
 			return s.dial(network, addr)
 		}),
 		zk.WithHostProvider(s.search),
+		zk.WithMaxBufferSize(libraryBuffer), zk.WithMaxConnBufferSize(libraryBuffer),
 		zk.WithLogger(quiet{cfg.Log}),
 		zk.WithLogInfo(false))
 	if err != nil {
