@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// BackOff is how long to wait before a connection that may fail again, at
-	// first.
-	BackOff = 25 * time.Millisecond
-
 	// An attempt to connect keeps the next server waiting for dialLimit. Then
 	// it goes on while others are tried, each of its steps (name server, TCP,
 	// TLS) for dialPatience, and at most dialsAtOnce attempts for each server.
@@ -46,12 +42,18 @@ type Reached struct {
 // Find connects to addr, or to a server that was tried earlier, if that accepts
 // first. It waits for a second, or for a sixth of timeout if that is less, and
 // leaves the turn to the next server then. A slower attempt goes on while the
-// next ones are made. brief says that the connections before did not last.
-func (s *Search) Find(network, addr string, timeout time.Duration, brief bool) (Reached, error) {
-	round, err := s.pace(timeout, brief)
-	if err != nil {
-		return Reached{}, err
+// next ones are made. brief says that the connections before did not last,
+// saving that the session, and what depends on it, may still be kept.
+func (s *Search) Find(network, addr string, timeout time.Duration, brief, saving bool) (Reached, error) {
+	round, pause := s.Pace.next(s.count(), timeout, brief, saving)
+	if pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-s.ctx.Done():
+			return Reached{}, context.Cause(s.ctx)
+		}
 	}
+	s.Pace.begins()
 	failed := make(chan error, 1)
 	h, err := s.attempt(network, addr, failed)
 	if err != nil {
@@ -76,33 +78,6 @@ func (s *Search) Find(network, addr string, timeout time.Duration, brief bool) (
 	}
 }
 
-// pace lets the first attempt at each server through immediately, unless
-// connections do not last. Then it backs off, up to a second or a fortieth of
-// the time-out, until a server has answered a request, and where servers refuse
-// the session, until none has for the time-out: little of a window must be spent
-// waiting for a server that is back. It returns how often every server was tried
-// before.
-func (s *Search) pace(timeout time.Duration, brief bool) (round int, err error) {
-	s.mu.Lock()
-	round = s.attempts / s.count()
-	s.attempts++
-	if time.Since(s.refused) > timeout {
-		s.refusals = 0
-	}
-	tries := max(round, s.refusals)
-	s.mu.Unlock()
-	if tries == 0 && !brief {
-		return round, nil
-	}
-	pause := min(BackOff<<min(tries, 6), time.Second, timeout/40)
-	select {
-	case <-time.After(pause/2 + rand.N(pause/2+1)):
-		return round, nil
-	case <-s.ctx.Done():
-		return round, context.Cause(s.ctx)
-	}
-}
-
 // attempt begins to connect to addr, unless enough attempts are under way.
 func (s *Search) attempt(network, addr string, failed chan<- error) (*hunt, error) {
 	s.mu.Lock()
@@ -113,7 +88,7 @@ func (s *Search) attempt(network, addr string, failed chan<- error) (*hunt, erro
 		h.ctx, h.end = context.WithCancel(s.ctx)
 		s.hunt = h
 	}
-	if h.running >= dialsAtOnce*s.count() {
+	if h.running >= dialsAtOnce*s.counted() {
 		return h, nil
 	}
 	h.running++
@@ -144,22 +119,18 @@ func (s *Search) Failed(server string, err error) {
 	s.trouble[server] = err
 }
 
-// Refused notes that a server does not serve the session, although it has opened
-// it. It returns how often in a row that was so.
+// Refused notes that a server does not serve the session, although it has
+// opened it. It returns how often in a row that was so.
 func (s *Search) Refused(server string, err error) (inRow int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.trouble[server] = err
-	s.refused = time.Now()
-	s.refusals++
-	return s.refusals
+	s.Failed(server, err)
+	return s.Pace.refused()
 }
 
 // Answered notes that a server has answered a request.
 func (s *Search) Answered() {
+	s.Pace.Answered()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts = 0
 	clear(s.trouble)
 }
 
@@ -194,6 +165,7 @@ type Config struct {
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	TLS    *tls.Config // over what Dial returns; nil = none
+	Pace   *Pace       // of the attempts, which several searches may share; nil: one of its own
 }
 
 // Search is the search for a server. For the client library it is the list of
@@ -205,14 +177,11 @@ type Search struct {
 	ctx context.Context    // ends it
 	run func(func()) error // runs an attempt
 
-	mu       sync.Mutex
-	next     int
-	names    map[string]*name
-	attempts int              // since a server answered
-	trouble  map[string]error // why the last of them failed, for each server
-	refused  time.Time        // when a server refused the session last
-	refusals int              // in a row
-	hunt     *hunt            // for a connection; nil while there is one
+	mu      sync.Mutex
+	next    int
+	names   map[string]*name
+	trouble map[string]error // why the last attempt failed, for each server
+	hunt    *hunt            // for a connection; nil while there is one
 }
 
 // name is a server's host name. Each of its addresses is a server.
@@ -220,6 +189,9 @@ type name struct{ addresses, next int }
 
 // New returns a search that ends with ctx, and whose attempts run runs.
 func New(ctx context.Context, c Config, run func(attempt func()) error) *Search {
+	if c.Pace == nil {
+		c.Pace = new(Pace)
+	}
 	return &Search{Config: c, ctx: ctx, run: run, next: rand.IntN(len(c.Servers)), names: map[string]*name{}, trouble: map[string]error{}}
 }
 
@@ -241,9 +213,15 @@ func (s *Search) Next() (server string, retryStart bool) {
 	return server, false
 }
 
-// count is the number of servers, as far as their names were resolved; s.mu is
-// held.
+// count is the number of servers, as far as their names were resolved.
 func (s *Search) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counted()
+}
+
+// counted is count; s.mu is held.
+func (s *Search) counted() int {
 	n := len(s.Servers)
 	for _, known := range s.names {
 		n += known.addresses - 1

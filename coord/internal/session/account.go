@@ -21,8 +21,10 @@ func (k *Keeper) closeFormer(s *Session) {
 	if _, err := k.Session(k.stop); err != nil {
 		return
 	}
+	config := k.cfg.Config
+	config.Pace = nil // of its own
 	closer := attend.Closer{
-		Config: k.cfg.Config,
+		Config: config,
 		Run: func(attempt func()) error {
 			k.running.Go(attempt)
 			return nil

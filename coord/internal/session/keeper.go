@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -29,7 +30,7 @@ type Keeper struct {
 // NewKeeper begins to connect in the background.
 func NewKeeper(cfg Config) (*Keeper, error) {
 	stop, cancel := context.WithCancel(context.Background())
-	cfg.sizes = wire.NewSizes(cfg.MaxPacket)
+	cfg.sizes, cfg.Pace = wire.NewSizes(cfg.MaxPacket), new(servers.Pace)
 	if cfg.Attendant != "" {
 		cfg.attendant = attend.NewClient(cfg.Attendant, cfg.Share, cfg.Attended)
 	}

@@ -53,6 +53,7 @@ type Session struct {
 	isUp      bool
 	opened    time.Time // when it was up last
 	brief     bool      // the connection before that did not last
+	served    time.Time // when a server answered a request, or opened the session
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
 	seen      int64     // the newest change that an answer has told of
@@ -63,8 +64,9 @@ type Session struct {
 	closing <-chan zk.Event // closed when the library's loop has ended
 }
 
-// libraryBuffer is for what passes through the client library: handshakes, pings
-// and goodbyes, each of less than 100 bytes. Its own buffers have 1.5 MiB each.
+// libraryBuffer is for what passes through the client library: handshakes,
+// pings and goodbyes, each of less than 100 bytes. Its default is 1.5 MiB, two
+// times.
 const libraryBuffer = 256
 
 func start(cfg *Config, before int64) (*Session, error) {
@@ -190,8 +192,9 @@ func (s *Session) dial(network, addr string) (net.Conn, error) {
 	}
 	s.mu.Lock()
 	timeout, brief := s.timeout, s.brief
+	saving := s.id != 0 && time.Since(s.served) < timeout
 	s.mu.Unlock()
-	raw, err := s.search.Find(network, addr, timeout, brief)
+	raw, err := s.search.Find(network, addr, timeout, brief, saving)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +222,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	s.mu.Lock()
 	first := s.id == 0
 	if first && w.ID != 0 {
-		s.id, s.timeout = w.ID, w.Timeout
+		s.id, s.timeout, s.served = w.ID, w.Timeout, time.Now()
 		s.window.Create(sent, w.Timeout, window.Lag(w.Timeout, s.cfg.Tick))
 	}
 	known, granted := s.id, s.timeout
@@ -228,6 +231,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	case first && w.ID == 0:
 		return errors.New("the server refused a session")
 	case w.ID == 0:
+		s.search.Pace.Answered() // it will open another
 		s.over(fmt.Errorf("%w: the server has expired it", wire.ErrExpired))
 		return wire.ErrExpired
 	case w.ID != known:
@@ -295,7 +299,7 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 	if zxid > 0 {
 		s.before = 0
 	}
-	s.busy, s.seen = false, max(s.seen, zxid)
+	s.busy, s.seen, s.served = false, max(s.seen, zxid), time.Now()
 	s.mu.Unlock()
 	if 0 < zxid && zxid < before { // the session itself is a newer change
 		s.log.Warn("the servers have lost changes: they were restored from a backup, or started empty; tokens are smaller than before",

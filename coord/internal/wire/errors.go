@@ -38,8 +38,8 @@ var ErrLocalSession = fmt.Errorf("%w: the server's sessions are local, and are n
 	"(localSessionsEnabled without localSessionsUpgradingEnabled)", errors.ErrUnsupported)
 
 // codes are all of KeeperException.Code as of ZooKeeper 3.9, by their names
-// there. An error is final, unless it says that the connection or the session is
-// of no more use, or that the server is busy ([ErrThrottled]).
+// there. An error is final, unless it says that the connection or the session
+// is of no more use, or that the server is busy ([ErrThrottled]).
 var codes = map[int32]struct {
 	name string
 	err  error // nil: the name says it all
