@@ -446,6 +446,7 @@ func TestASocketIsTakenOverFromAnAttendantThatIsGone(t *testing.T) {
 	file := folder(t) + "/f"
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	require.ErrorContains(t, coordtest.Err(attend.Listen(file, 0o600)), "no socket")
+	require.ErrorContains(t, coordtest.Err(attend.Listen(file+"-none/socket", 0o600)), file+"-none/socket: bind: no such file or directory")
 }
 
 func TestACheckOfAnAttendantThatHangsEndsWithItsContext(t *testing.T) {

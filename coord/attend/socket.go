@@ -41,8 +41,11 @@ func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	// It gets its place with its mode.
 	made := path + "." + rand.Text()[:8] // not the pid, which processes of other containers have, too
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err // without the name that nobody has chosen
+	}
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "listen", Path: path, Err: err}
 	}
 	l.SetUnlinkOnClose(false)
 	if err = os.Chmod(made, mode); err == nil {

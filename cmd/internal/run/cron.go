@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (*CronVerb) Help() string {
 
 Where the clocks change: a schedule with * as its hour goes on at its distance. Another one runs each time of day once: a time that is skipped at the moment of the change, and one that comes twice the first time.
 
-Exit status: 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 69 no session with the servers at the beginning; 64 usage; 125 if something else kept CMD from being run. A CMD that fails does not end it.`
+Exit status: 128+n if signal n ended it while it waited, and that of CMD, such as 0, if one was running then; 126 or 127 if CMD cannot be run; 69 no session with the servers at the beginning; 64 usage; 125 if something else kept CMD from being run. A CMD that fails does not end it.`
 }
 
 // Validate is called by kong.
@@ -87,7 +88,10 @@ func (v *CronVerb) parse(now time.Time) (coordcron.Schedule, error) {
 	if err != nil || v.Timezone == "" || v.Timezone == "Local" {
 		return nil, fmt.Errorf("--timezone %q: there is no such zone; write UTC, or a name such as Europe/Berlin", v.Timezone)
 	}
-	parsed, err := cron.ParseStandard(v.Schedule)
+	parsed, err := cron.ParseStandard(sundays(v.Schedule))
+	if every, is := strings.CutPrefix(v.Schedule, "@every "); is && err == nil {
+		err = wholeSeconds(every)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the schedule %q: %w; write five fields: minute, hour, day, month and weekday, as in '30 2 * * *'", v.Schedule, err)
 	}
@@ -99,6 +103,46 @@ func (v *CronVerb) parse(now time.Time) (coordcron.Schedule, error) {
 		return nil, fmt.Errorf("the schedule %q names no time in the next five years", v.Schedule)
 	}
 	return s, nil
+}
+
+// wholeSeconds refuses what a schedule would round, or take for a second.
+func wholeSeconds(every string) error {
+	if d, err := time.ParseDuration(every); err != nil || d < time.Second || d%time.Second != 0 {
+		return fmt.Errorf("@every takes whole seconds, at least one")
+	}
+	return nil
+}
+
+// weekday is an item with 7 in the last field of a crontab: alone, or as the end
+// of a range, with a step or without.
+var weekday = regexp.MustCompile(`^(?:([0-7])-)?7(?:/([1-9]))?$`)
+
+// sundays writes the weekday 7, which crontabs have for Sunday, as 0.
+func sundays(schedule string) string {
+	fields := strings.Fields(schedule)
+	if len(fields) != 5 {
+		return schedule
+	}
+	var days []string
+	for item := range strings.SplitSeq(fields[4], ",") {
+		found := weekday.FindStringSubmatch(item)
+		if found == nil {
+			days = append(days, item)
+			continue
+		}
+		first, step := 7, 1
+		if found[1] != "" {
+			first, _ = strconv.Atoi(found[1])
+		}
+		if found[2] != "" {
+			step, _ = strconv.Atoi(found[2])
+		}
+		for day := first; day <= 7; day += step {
+			days = append(days, strconv.Itoa(day%7))
+		}
+	}
+	fields[4] = strings.Join(days, ",")
+	return strings.Join(fields, " ")
 }
 
 func (v *CronVerb) open(client *coord.Client, s coordcron.Schedule) (*coordcron.Cron, error) {

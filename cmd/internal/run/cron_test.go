@@ -105,3 +105,32 @@ func TestAScheduleIsReadByTheClockOfItsZone(t *testing.T) {
 		require.Equal(t, time.Date(2026, 10, 25, 0, 30*i, 0, 0, time.UTC), now.UTC())
 	}
 }
+
+// Crontabs have 7 for Sunday, too.
+func TestTheSeventhWeekdayIsSunday(t *testing.T) {
+	for schedule, want := range map[string]string{
+		"0 3 * * 7":       "0 3 * * 0",
+		"0 3 * * 5-7":     "0 3 * * 5,6,0",
+		"0 3 * * 1-7/2":   "0 3 * * 1,3,5,0",
+		"0 3 * * 0-7":     "0 3 * * 0,1,2,3,4,5,6,0",
+		"0 3 * * 2,7":     "0 3 * * 2,0",
+		"7 7 7 7 sun":     "7 7 7 7 sun",
+		"0 3 * * 8":       "0 3 * * 8",
+		"@every 7s":       "@every 7s",
+		"0 3 * * mon-fri": "0 3 * * mon-fri",
+		"*/7 3 * * */2":   "*/7 3 * * */2",
+	} {
+		require.Equal(t, want, sundays(schedule))
+		if schedule != "0 3 * * 8" {
+			_, err := (&CronVerb{Schedule: schedule, Timezone: "UTC"}).parse(time.Now())
+			require.NoError(t, err, schedule)
+		}
+	}
+}
+
+func TestAnIntervalIsSomeWholeSeconds(t *testing.T) {
+	for _, every := range []string{"0s", "-5s", "1ms", "1500ms", "x"} {
+		_, err := (&CronVerb{Schedule: "@every " + every, Timezone: "UTC"}).parse(time.Now())
+		require.Error(t, err, every)
+	}
+}

@@ -72,6 +72,19 @@ func (v *OnceVerb) Validate() error {
 	return v.commandLine.Validate()
 }
 
+// onRecord fails if nothing is on record of the key, which may be misspelt.
+func (v *OnceVerb) onRecord(ctx context.Context, client *coord.Client, o *once.Once) error {
+	line, err := o.Line(v.Key)
+	if err != nil {
+		return err
+	}
+	_, there, err := client.Fresh().Exists(ctx, line.Dir+"/record")
+	if err == nil && !there {
+		err = term.ExitWith(term.ExitFailed, "nothing is on record of %q at %s", v.Key, v.Path)
+	}
+	return err
+}
+
 // Run runs the command unless it was done, lists the jobs, or forgets one.
 func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	switch {
@@ -80,6 +93,9 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	case v.Forget:
 		return c.With(func(ctx context.Context, client *coord.Client) error {
 			o, err := v.open(client)
+			if err == nil {
+				err = v.onRecord(ctx, client, o)
+			}
 			if err == nil {
 				err = o.Forget(ctx, v.Key)
 			}
@@ -155,7 +171,7 @@ func (e *errand) acquire(ctx context.Context, c *conn.Connection, client *coord.
 	case errors.Is(err, once.ErrFailed), errors.Is(err, once.ErrUnfinished):
 		fields := jobStory(e.found)
 		fields["ran"] = false
-		return holding{}, &term.ExitError{Code: exitGivenUp, Err: err, Fields: fields}
+		return holding{}, &term.ExitError{Code: exitGivenUp, Err: fmt.Errorf("%w; --forget has it done again", err), Fields: fields}
 	case err != nil:
 		return holding{}, err
 	case e.run == nil:

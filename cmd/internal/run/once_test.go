@@ -26,6 +26,7 @@ func TestACommandThatWasDoneIsNotRunAgain(t *testing.T) {
 		p := cmdtest.On(t, w, append([]string{"--json"}, jobs(w, "a key", "exit 9")...)...)
 		require.Equal(t, 0, p.Exit())
 		require.Subset(t, cmdtest.TheObject(t, p, "once /jobs key -- "), map[string]any{"state": "done", "ran": false})
+		cmdtest.On(t, w, "once", "--forget", w.Path("jobs"), "akey").Ends(term.ExitFailed, `nothing is on record of "akey"`)
 		require.Zero(t, cmdtest.On(t, w, "once", "--forget", w.Path("jobs"), "a key").Exit())
 		require.Equal(t, 9, cmdtest.On(t, w, jobs(w, "a key", "exit 9")...).Exit())
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return c.With(func(ctx context.Context, client *coord.Client) error {
 			all, err := slots.New(client, string(v.Path), 1)
 			if err == nil {
+				err = v.hasNumber(ctx, all)
+			}
+			if err == nil {
 				err = all.Forget(ctx, v.Forget)
 			}
 			if errors.Is(err, coord.ErrBusy) {
@@ -87,6 +91,15 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 		task: at, late: "no number", Verbose: v.Verbose,
 		Paths: at.paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
+}
+
+// hasNumber fails if no number is the owner's, who may be misspelt.
+func (v *SlotVerb) hasNumber(ctx context.Context, all *slots.Slots) error {
+	numbers, err := all.List(ctx)
+	if err == nil && !slices.ContainsFunc(numbers, func(now slots.State) bool { return now.Owner == v.Forget }) {
+		err = term.ExitWith(term.ExitFailed, "no number is kept for %q at %s", v.Forget, v.Path)
+	}
+	return err
 }
 
 // seat is the task of a command with a number.

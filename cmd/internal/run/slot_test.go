@@ -40,6 +40,7 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		require.Equal(t, "0", cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`)...).Gives(0))
 		require.Equal(t, "1", cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`, "--durable", "host1")...).Gives(0))
 		require.Contains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
+		cmdtest.On(t, w, "slot", "--forget", "host2", w.Path("ids")).Ends(term.ExitFailed, `no number is kept for "host2"`)
 		require.Zero(t, cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Exit())
 		require.NotContains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
 		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
