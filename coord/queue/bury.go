@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -69,7 +69,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	if err == nil {
 		err = q.withFree(ctx, name, func(e entry) error {
 			return q.bury(ctx, e, record{name, deliveries(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
-				return q.remove(ctx, e, made...)
+				return q.remove(ctx, q.layout, e, made...)
 			})
 		})
 	}
@@ -79,7 +79,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 // Drop removes an item that no consumer has, for good. It fails as [Queue.Bury]
 // does. Two requests.
 func (q *Queue) Drop(ctx context.Context, name string) error {
-	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, e) }))
+	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, q.layout, e) }))
 }
 
 func checkReason(reason string) error {
@@ -91,12 +91,12 @@ func checkReason(reason string) error {
 
 // withFree reads an item and calls remove with it, again if the item has
 // changed meanwhile. It fails with [coord.ErrBusy] if a consumer has the item.
-func (q *Queue) withFree(ctx context.Context, name string, remove func(e entry) error) error {
+func (l layout) withFree(ctx context.Context, name string, remove func(e entry) error) error {
 	if !isEntry(name) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, name)
 	}
 	for {
-		e, err := q.get(ctx, name)
+		e, err := l.get(ctx, name)
 		if err == nil {
 			err = remove(e)
 		}
@@ -109,13 +109,14 @@ func (q *Queue) withFree(ctx context.Context, name string, remove func(e entry) 
 	}
 }
 
-// remove removes an item and carries out further operations. The transaction
-// makes the item's claim, to be sure that nobody has it.
-func (q *Queue) remove(ctx context.Context, e entry, ops ...coord.Op) error {
+// remove removes an item from this queue, or its dead letters, and carries out
+// further operations. The transaction makes the item's claim, to be sure that
+// nobody has it.
+func (q *Queue) remove(ctx context.Context, from layout, e entry, ops ...coord.Op) error {
 	_, err := q.sends.Txn(ctx, append([]coord.Op{
-		coord.CreateOp(q.claim(e.name), nil),
-		coord.DeleteOp(q.claim(e.name), -1),
-		coord.DeleteOp(q.entry(e.name), e.stat.Version),
+		coord.CreateOp(from.claim(e.name), nil),
+		coord.DeleteOp(from.claim(e.name), -1),
+		coord.DeleteOp(from.entry(e.name), e.stat.Version),
 	}, ops...)...)
 	return err
 }
@@ -127,23 +128,33 @@ func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ..
 	if err != nil {
 		return err
 	}
-	for {
-		err := remove(
+	err = dead.moveInto(ctx, func() error {
+		return remove(
 			coord.AppendOp(dead.entry(e.name[:dash+1]), e.data),
 			coord.AppendOp(dead.at.Records+"/", about))
+	}, dead.at.Records)
+	if err == nil {
+		q.sweep(ctx)
+	}
+	return err
+}
+
+// moveInto carries out a transaction that appends nodes to this queue, whose
+// directories it makes where they are missing.
+func (l layout) moveInto(ctx context.Context, move func() error, others ...string) error {
+	for {
+		err := move()
 		var refused *coord.TxnError
-		switch {
-		case err == nil:
-			q.sweep(ctx)
-			return nil
-		case !errors.As(err, &refused) || !strings.HasPrefix(refused.Path, dead.path+"/"):
+		if !errors.As(err, &refused) || !slices.Contains([]string{l.at.Entries, l.at.Records}, path.Dir(refused.Path)) {
 			return err
+		}
+		switch {
 		case errors.Is(err, coord.ErrNoNode):
-			if err := dead.ensure(ctx, dead.at.Records); err != nil {
+			if err := l.ensure(ctx, others...); err != nil {
 				return err
 			}
 		case errors.Is(err, coord.ErrNodeExists): // the counter sticks
-			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, refused.Path[:strings.LastIndexByte(refused.Path, '/')])
+			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, path.Dir(refused.Path))
 		default:
 			return err
 		}
@@ -157,7 +168,7 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 	n := deliveries(e.stat.Version)
 	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", n)
 	err := q.bury(ctx, e, record{e.name, n, q.owner, reason}, func(made ...coord.Op) error {
-		return q.remove(ctx, e, made...)
+		return q.remove(ctx, q.layout, e, made...)
 	})
 	switch {
 	case errors.Is(err, coord.ErrTooLarge):

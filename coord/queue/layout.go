@@ -80,6 +80,9 @@ type entry struct {
 
 func (l layout) get(ctx context.Context, name string) (entry, error) {
 	data, stat, err := l.client.Get(ctx, l.entry(name))
+	if data == nil {
+		data = []byte{} // so it is also put again: Kazoo cannot read a node without data
+	}
 	return entry{name: name, data: data, stat: stat}, err
 }
 

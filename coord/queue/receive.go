@@ -133,7 +133,7 @@ func isPassing(err error) bool {
 func (q *Queue) take(ctx context.Context, e entry) (data []byte, err error) {
 	defer func() { q.dispatcher.report(err, e) }()
 	defer q.dispatcher.readAhead(ctx, 1)() // the next one meanwhile
-	err = q.remove(ctx, e)
+	err = q.remove(ctx, q.layout, e)
 	if isLostRace(err) {
 		err = errMissed
 	}

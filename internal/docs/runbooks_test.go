@@ -184,14 +184,19 @@ func deadlock(b *book) {
 func deadLetters(b *book) {
 	q, err := queue.New(b.client("producer"), "/jobs/dead")
 	require.NoError(b.t, err)
-	require.NoError(b.t, q.Put(b.t.Context(), []byte("failed")))
+	items := []string{"failed", "--help", "--json", "--zk=127.0.0.1:9", "--", "", "a\x00b\n\n"}
+	for _, item := range items {
+		require.NoError(b.t, q.Put(b.t.Context(), []byte(item)))
+	}
 	text := b.step(0)
 	require.True(b.t, strings.HasSuffix(strings.TrimSpace(text), "0"), text)
 	back, err := queue.New(b.client("consumer"), "/jobs")
 	require.NoError(b.t, err)
-	item, err := back.TryTake(b.t.Context())
-	require.NoError(b.t, err)
-	require.Equal(b.t, "failed", string(item))
+	for _, want := range items {
+		item, err := back.TryTake(b.t.Context())
+		require.NoError(b.t, err)
+		require.Equal(b.t, want, string(item))
+	}
 }
 
 func failedJob(b *book) {

@@ -69,7 +69,9 @@ type verbs struct {
 
 const about = `Coordination on ZooKeeper, to see and to use.
 
-The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demos start a server of their own when none is named.`
+The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demos start a server of their own when none is named.
+
+Options stand before the path where something follows the path. Write -- before what may begin with a dash.`
 
 // Main runs a command line, which begins with the name that the program was
 // called by, and returns the status to exit with.

@@ -43,7 +43,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		{"between 1 ms and 24 h", "inspect --session-timeout 8999999999 /l"},
 		{"invalid port", "server --addr :99999"},
 		{`"soon" is not a duration`, "inspect --connect-timeout soon /l"},
-		{"--delay -1s: it must not be negative", "queue receive --delay -1 /q -- true"},
+		{"--backoff -1s: it must be between 0 and 24h0m0s", "queue receive --backoff -1 /q -- true"},
 		{"--dead 0: it must be between 1 and 1048576", "queue receive --dead 0 /q -- true"},
 		{"--priority -1: it must be between 0 and 999", "queue put --priority -1 /q x"},
 		{"--data, --again, --kill-after", "elect --who --again /e"},

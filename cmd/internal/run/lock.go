@@ -7,7 +7,6 @@ import (
 	"math"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -247,8 +246,6 @@ func (v *LockVerb) check() error {
 		return term.UsageError("several paths: write -- before the command; here they are %s, and the command %q", v.Paths, v.Cmd)
 	case v.Slots != nil && len(v.Paths) > 1:
 		return term.UsageError("--slots is for one path, and here are %d: %s", len(v.Paths), v.Paths)
-	case len(v.Cmd) > 0 && strings.HasPrefix(v.Cmd[0], "/"):
-		return term.UsageError("%s stands neither with the other paths nor behind --: write options first, then all paths, then -- and the command", v.Cmd[0])
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type QueueVerbs struct {
 	Dead    queueDead    `cmd:"" help:"List the dead letters: items that were delivered too often, or buried."`
 	Bury    queueBury    `cmd:"" help:"Move one item to the dead letters."`
 	Drop    queueDrop    `cmd:"" help:"Remove one item for good."`
+	Requeue queueRequeue `cmd:"" help:"Put dead letters back into the queue."`
 }
 
 // queueItem is an item in JSON.

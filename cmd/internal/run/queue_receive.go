@@ -210,6 +210,14 @@ func (v *queueDrop) Run(s *term.Streams, c *conn.Connection) error {
 
 // removed says what became of an item that was to be removed.
 func removed(s *term.Streams, path conn.NodePath, item string, err error) error {
+	if err != nil {
+		return unmoved(path, item, err)
+	}
+	return s.Print(map[string]any{"path": string(path), "item": item}, "")
+}
+
+// unmoved says why an item stays, with a status.
+func unmoved(path conn.NodePath, item string, err error) error {
 	switch {
 	case errors.Is(err, coord.ErrInvalid):
 		return term.UsageError("%w", err)
@@ -217,10 +225,8 @@ func removed(s *term.Streams, path conn.NodePath, item string, err error) error 
 		return term.ExitWith(term.ExitFailed, "%s has no item %s", path, item)
 	case errors.Is(err, coord.ErrBusy):
 		return term.ExitWith(term.ExitBusy, "a consumer has %s: %s break --node %s %s takes it back", item, term.Program, item, path)
-	case err != nil:
-		return err
 	}
-	return s.Print(map[string]any{"path": string(path), "item": item}, "")
+	return err
 }
 
 func withQueue(c *conn.Connection, path conn.NodePath, do func(context.Context, *queue.Queue) error) error {

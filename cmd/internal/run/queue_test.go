@@ -30,13 +30,13 @@ func TestQueueVerbsPutTakeReceiveCountAndPeek(t *testing.T) {
 			return p.Gives(status)
 		}
 		ask(0, "put", q, "a", "b", "c")
-		ask(0, "put", q, "urgent", "--priority", "5")
+		ask(0, "put", "--priority", "5", q, "urgent")
 		require.Equal(t, "4", ask(0, "len", q))
 		require.Equal(t, "urgent", ask(0, "peek", q))
 		require.Equal(t, "urgent", ask(0, "take", q))
 		require.Equal(t, "a 1", ask(0, "receive", q, "--", "sh", "-c", "echo $(cat) $COORD_DELIVERIES"))
 		ask(3, "receive", q, "--", "sh", "-c", "exit 3")
-		require.Equal(t, "b 2", ask(0, "receive", q, "--", "sh", "-c", "echo $(cat) $COORD_DELIVERIES"))
+		require.Equal(t, "b 2", ask(0, "receive", "--backoff", "0", q, "--", "sh", "-c", "echo $(cat) $COORD_DELIVERIES"))
 		ask(143, "receive", q, "--", "sh", "-c", "kill $$")
 		require.Equal(t, "c", ask(0, "take", q))
 		require.Equal(t, "0", ask(0, "len", q))
@@ -106,7 +106,7 @@ func TestLinesArePutAsTheyComeUnlessTogether(t *testing.T) {
 	p.LetGo(0)
 
 	long := strings.Repeat("x", 1_000_002)
-	p = cmdtest.On(t, w, "queue", "put", w.Path("r"), "--together")
+	p = cmdtest.On(t, w, "queue", "put", "--together", w.Path("r"))
 	_, err = p.In.Write([]byte("first\n" + long + "\n"))
 	require.NoError(t, err)
 	p.Ends(term.ExitFailed, "too long", "0 items were put")
@@ -129,9 +129,9 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 		}
 		require.Equal(t, "no dead letters", cmdtest.On(t, w, "queue", "dead", q).Output())
 		ask(0, "put", q, "poison", "useless", "good")
-		ask(7, "receive", q, "--", "sh", "-c", "exit 7")
 		poison := name()
-		ask(0, "bury", q, poison, "--reason", "no such customer")
+		ask(7, "receive", q, "--", "sh", "-c", "exit 7")
+		ask(0, "bury", "--reason", "no such customer", q, poison)
 		ask(0, "drop", q, name())
 		require.Equal(t, "good", cmdtest.On(t, w, "queue", "peek", q).Output())
 
@@ -151,6 +151,37 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 		require.Zero(t, r.Others)
 		require.NotContains(t, cmdtest.On(t, w, "ls", q).Output(), "records")
 		ask(0, "receive", q+"/dead", "--", "true")
+	})
+}
+
+func TestF95DeadLettersArePutBackToTheLastByte(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
+		items := []string{"--help", "--json", "--priority=7", "--zk=127.0.0.1:9", "--", "", "\x00a\x00", "line\n\n"}
+		var first string
+		for i, item := range items {
+			require.NoError(t, q.Put(t.Context(), []byte(item), queue.WithPriority(i)))
+			require.NoError(t, cmdtest.Must(q.Receive(t.Context())).Bury(t.Context(), "bad"))
+			if i == 0 {
+				first = cmdtest.Must(q.DeadLetters(t.Context()))[0].Name
+			}
+		}
+		requeue := func(args ...string) *cmdtest.Process {
+			return cmdtest.On(t, w, append([]string{"queue", "requeue"}, args...)...)
+		}
+		requeue(w.Path("q")).Ends(term.ExitUsage, "--all")
+		requeue("--all", w.Path("q"), first).Ends(term.ExitUsage, "--all")
+		requeue(w.Path("q"), "--all").Ends(term.ExitUsage, "stands behind the path")
+		requeue(w.Path("q"), "entry-100-0000000099").Ends(term.ExitFailed, "has no item", "0 letters put back before")
+		require.Equal(t, "1 letter put back", requeue(w.Path("q"), first).Output())
+		require.Equal(t, "7 letters put back", requeue("--all", w.Path("q")).Output())
+		require.Equal(t, "0 letters put back", requeue("--all", w.Path("q")).Output())
+		for i, want := range items {
+			item := cmdtest.Must(q.Receive(t.Context()))
+			require.Equal(t, want, string(item.Data))
+			require.Equal(t, i, item.Priority)
+			require.NoError(t, item.Ack(t.Context()))
+		}
 	})
 }
 

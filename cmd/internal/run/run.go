@@ -96,7 +96,7 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 // commandLine is the command of a verb that runs one: words that follow, or a
 // line for a shell.
 type commandLine struct {
-	Command string   `short:"c" placeholder:"STRING" help:"Run STRING by the shell ($SHELL, or else /bin/sh) instead of CMD."`
+	Command string   `short:"c" inplaceofcmd:"" placeholder:"STRING" help:"Run STRING by the shell ($SHELL, or else /bin/sh) instead of CMD."`
 	Cmd     []string `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 	conn.Labelled
 }

@@ -78,7 +78,7 @@ func TestInspectShowsTheMembersOfAGroup(t *testing.T) {
 
 func TestShardsAreToldForWhatTheyAre(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, "shards", w.Path("s"), "--keys", "one", "--", "sh", "-c", "echo begun; exec sleep 60")
+		p := cmdtest.On(t, w, "shards", "--keys", "one", w.Path("s"), "--", "sh", "-c", "echo begun; exec sleep 60")
 		require.Equal(t, "begun", p.Line())
 		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("s")).Gives(0), "shards "+w.Path("s"))
 		r := cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "inspect", w.Path("s"), "--json").Gives(0))
