@@ -29,22 +29,23 @@ func (b bubble) write(c *coord.Client, plan string) {
 	require.NoError(b, coordtest.Err(c.Set(b.Context(), "/shards/plan", []byte(plan), -1)))
 }
 
-// deleteAll deletes a node and all below it, as zkCli's deleteall does.
+// deleteAll deletes a node and all that is below it now, as zkCli's deleteall
+// does.
 func (b bubble) deleteAll(c *coord.Client, path string) {
 	b.Helper()
-	for {
-		names, err := c.Children(b.Context(), path)
+	all := []string{path}
+	for i := 0; i < len(all); i++ {
+		names, err := c.Children(b.Context(), all[i])
+		if !errors.Is(err, coord.ErrNoNode) {
+			require.NoError(b, err)
+		}
 		for _, name := range names {
-			b.deleteAll(c, path+"/"+name)
+			all = append(all, all[i]+"/"+name)
 		}
-		if err == nil {
-			err = c.Delete(b.Context(), path, -1)
-		}
-		if !errors.Is(err, coord.ErrNotEmpty) {
-			if !errors.Is(err, coord.ErrNoNode) {
-				require.NoError(b, err)
-			}
-			return
+	}
+	for _, node := range slices.Backward(all) {
+		if err := c.Delete(b.Context(), node, -1); !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNotEmpty) {
+			require.NoError(b, err)
 		}
 	}
 }

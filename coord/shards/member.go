@@ -294,6 +294,9 @@ func (t *term) learn(p *Plan) (known list) {
 	defer t.mu.Unlock()
 	t.last = p
 	if p.Version > t.known.version || p.Version == t.known.version && p.names(t.node()) {
+		if t.known.version != p.Version {
+			t.changed()
+		}
 		t.known = p.list()
 	}
 	if came := t.list; came.known() && p.Version > max(came.version, t.toldList) && p.list().hash() != came.hash() {

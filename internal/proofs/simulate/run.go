@@ -37,6 +37,7 @@ func run(seed uint64, res *Result) error {
 	w.rules = w.assign(r)
 	d := &driver{world: w, r: w.stream(1)}
 	d.run(w.lasting(r))
+	w.judgeShards()
 	w.serve()
 	w.checkLeftovers()
 	if err := w.srv.Close(); err != nil {
@@ -84,6 +85,14 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	hire := func(n int, recipe, key string, use workload.Use) {
 		for range n {
 			w.addWorker(w.stations[r.IntN(len(w.stations))], recipe, key, w.hold, use)
+		}
+	}
+	share := func() {
+		keys := 3 + r.IntN(2)
+		w.populateShards(r, keys)
+		hire(1+r.IntN(2), "shards", "/shards", workload.ShareKeys(keys))
+		for _, lock := range workload.KeysOf("/shards", workload.MostKeys) {
+			rules = append(rules, history.Mutex(lock))
 		}
 	}
 	groups := []func(){
@@ -144,13 +153,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			hire(2+r.IntN(3), "once", "/jobs", w.ledger.Do)
 			rules = append(rules, history.Jobs("/jobs", attempts, keep))
 		},
-		func() {
-			keys := 3 + r.IntN(2)
-			hire(2+r.IntN(2), "shards", "/shards", workload.ShareKeys(keys))
-			for _, lock := range workload.KeysOf("/shards", keys) {
-				rules = append(rules, history.Mutex(lock))
-			}
-		},
+		share,
 		func() {
 			hire(2+r.IntN(3), "group", "/group", workload.Join)
 			hire(r.IntN(2), "group observer", "/group", workload.See)
@@ -175,6 +178,9 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	}
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
 		groups[i]()
+	}
+	if onShards && w.shared.names == nil {
+		share()
 	}
 	return append(rules, history.Mutex("/lock"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
 }
@@ -281,7 +287,7 @@ type driver struct {
 // run makes trouble for some time and repairs everything.
 func (d *driver) run(total time.Duration) {
 	for time.Since(d.begin) < total {
-		d.start(workload.Pick(d.r, troubles, func(t trouble) int { return t.weight }))
+		d.start(workload.Pick(d.r, troubles, trouble.often))
 		gap := d.part(d.r, 0.02, 1)
 		if workload.Chance(d.r, 0.1) {
 			gap = d.part(d.r, 1, 4) // a quiet time, in which all clients recover

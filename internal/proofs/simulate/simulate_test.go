@@ -37,6 +37,10 @@ var (
 // usual on a busy machine under the race detector.
 const patience = 5 * time.Minute
 
+func init() {
+	flag.BoolVar(&onShards, "shards", false, "every seed shares keys, and meddles with them often")
+}
+
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {

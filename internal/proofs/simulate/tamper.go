@@ -60,16 +60,7 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 		if !ok {
 			return nothing()
 		}
-		d.mu.Lock()
-		d.deleted[n.Path] = erased{n.Stat.Czxid, time.Now()}
-		d.mu.Unlock()
-		recipe, _, _ := strings.Cut(n.Path[1:], "/")
-		key := workload.KeyOf("/"+recipe, n.Path)
-		for _, s := range d.stations {
-			if s.session() == n.Stat.EphemeralOwner {
-				s.broken(key, n.Stat.Czxid, "node deleted by the driver")
-			}
-		}
+		d.deletes(n)
 		told := func() {}
 		if workload.Chance(d.r, 0.5) {
 			late := zkembed.DelayEvents(d.part(d.r, 0.05, 0.7))
@@ -85,6 +76,20 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 		return lasts, func() int {
 			defer told()
 			return undo()
+		}
+	}
+}
+
+// deletes notes that the driver is about to delete a node of a claim.
+func (d *driver) deletes(n zkembed.Node) {
+	d.mu.Lock()
+	d.deleted[n.Path] = erased{n.Stat.Czxid, time.Now()}
+	d.mu.Unlock()
+	recipe, _, _ := strings.Cut(n.Path[1:], "/")
+	key := workload.KeyOf("/"+recipe, n.Path)
+	for _, s := range d.stations {
+		if s.session() == n.Stat.EphemeralOwner {
+			s.broken(key, n.Stat.Czxid, "node deleted by the driver")
 		}
 	}
 }

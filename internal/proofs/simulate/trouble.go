@@ -214,7 +214,7 @@ func leave(crash bool) func(d *driver) (time.Duration, func() int) {
 }
 
 // troubles are all there are, and how often each is chosen.
-var troubles = []trouble{
+var troubles = append([]trouble{
 	{"partition both ways", 6, cutOff(zkembed.Both)},
 	{"partition to the server", 5, cutOff(zkembed.ToServer)},
 	{"partition to the clients", 5, cutOff(zkembed.ToClient)},
@@ -245,4 +245,15 @@ var troubles = []trouble{
 	{"foreign child", 4, litter},
 	{"container reaped", 4, toAll((*zkembed.Server).Reap)},
 	{"revoked", 4, revoke},
+}, shardsTroubles...)
+
+// onShards has every seed share keys, and meddle with them often.
+var onShards bool
+
+// often is how often the trouble is chosen.
+func (t trouble) often() int {
+	if onShards && slices.ContainsFunc(shardsTroubles, func(s trouble) bool { return s.name == t.name }) {
+		return 10 * t.weight
+	}
+	return t.weight
 }

@@ -2,10 +2,14 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/shards"
@@ -19,7 +23,11 @@ const (
 	belowKeys = "/keys/" + aKey
 )
 
-func keyNames(n int) []string {
+// MostKeys is how many keys a list may have that a test sets.
+const MostKeys = 6
+
+// KeyNames are n keys.
+func KeyNames(n int) []string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = aKey + strconv.Itoa(i)
@@ -52,23 +60,32 @@ func RecipeAt(key string) string {
 	return recipe
 }
 
+// shared is what the members of a set of shards do, and share.
+type shared struct {
+	*Worker
+	s         *shards.Shards
+	calls     sync.Map // acquisitions that may be under way, by lock: of every key that the member does not have
+	mu        sync.Mutex
+	moods     *rand.Rand
+	had       map[string]*coord.Hold // by lock, for which a function was called last
+	begun     func()                 // is called with the first key
+	misbehave float64                // share of the calls of a function that fail, panic, exit or hang
+}
+
 // ShareKeys is a member of a set of shards of n keys for a while. At its end it
 // leaves, or stops at once.
 func ShareKeys(n int) Use {
 	return func(w *Worker, c *coord.Client) bool {
-		opts := []shards.Option{shards.Keys(keyNames(n)...), shards.DrainTimeout(w.share(0.1, 1))}
+		opts := []shards.Option{shards.Keys(KeyNames(n)...), shards.DrainTimeout(w.share(0.1, 1))}
 		if Chance(w.Rand, 0.5) {
 			opts = append(opts, shards.ID(w.Name), shards.MovesAtATime(1+w.Rand.IntN(n)))
 		}
-		s := must(shards.New(c, w.Key, opts...))
-		running, leaves, stay, step := w.call(), Chance(w.Rand, 0.5), w.hold(w.Rand), upTo(w.Rand, w.Pace.Step)+w.Pace.Step/10
-		var calls sync.Map // acquisitions that may be under way, by lock: of every key that the member does not have
-		begin := func(lock string) { calls.Store(lock, w.Rec.Call(w.Name, lock, history.Exclusive)) }
-		for _, lock := range KeysOf(w.Key, n) {
-			begin(lock)
-		}
-		var began sync.Once
+		running, leaves, stay := w.call(), Chance(w.Rand, 0.5), w.hold(w.Rand)
 		first := make(chan struct{})
+		m := w.sharing(must(shards.New(c, w.Key, opts...)), n, sync.OnceFunc(func() {
+			running.held()
+			close(first)
+		}))
 		var ending sync.WaitGroup
 		ended, end := context.WithCancel(running.ctx)
 		ending.Go(func() {
@@ -80,43 +97,120 @@ func ShareKeys(n int) Use {
 			if Pause(ended, stay, w.Calm); leaves {
 				leaving, cancel := context.WithTimeout(ended, 2*w.Pace.Timeout)
 				defer cancel()
-				_ = s.Leave(leaving)
+				_ = m.s.Leave(leaving)
 			}
 			running.stop()
 		})
-		err := s.Run(running.ctx, func(ctx context.Context, key string, h *coord.Hold) error {
-			began.Do(func() {
-				running.held()
-				close(first)
-			})
-			lock := s.Line(key).Dir
-			op, _ := calls.LoadAndDelete(lock)
-			g := history.Granted(op.(*history.Op), h)
-			w.Granted(w, h)
-			defer func() {
-				if g.Trusted() {
-					given(g)
-				}
-				begin(lock)
-			}()
-			for {
-				w.touch(lock, h)
-				w.look(h)
-				if isClosed(shards.Draining(ctx)) {
-					w.Count("keys drained")
-					return nil
-				}
-				if !Pause(ctx, step, shards.Draining(ctx)) && ctx.Err() != nil {
-					return ctx.Err()
-				}
-			}
-		})
+		err := m.s.Run(running.ctx, m.work)
 		end()
 		ending.Wait()
-		for _, op := range calls.Range {
-			op.(*history.Op).End(history.Failed, err)
-		}
-		running.end("Run", err, coord.ErrUnconfirmed) // nil, too, if somebody has asked for the member
+		m.over(err)
+		running.end("Run", err, coord.ErrUnconfirmed, shards.ErrDrainTimeout, shards.ErrReplaced, shards.ErrKeys) // nil, too, if somebody has asked for the member
 		return isClosed(first)
+	}
+}
+
+// Reside is a member of a set of shards, with an ID of its own, that goes on
+// whatever happens. It comes with n keys, or with no list if n is 0. Its functions fail, panic, exit and hang now and then,
+// until the faults are over.
+func Reside(n int, opts ...shards.Option) Use {
+	return func(w *Worker, c *coord.Client) bool {
+		opts := append([]shards.Option{
+			shards.ID(w.Name), shards.DrainTimeout(w.share(0.1, 1)), shards.OnEvent(func(e shards.Event) { w.Count("shards: " + e.Kind) }),
+		}, opts...)
+		if n > 0 {
+			opts = append(opts, shards.Keys(KeyNames(n)...))
+		}
+		m := w.sharing(must(shards.New(c, w.Key, opts...)), n, func() {})
+		m.misbehave = 0.05
+		running := &call{w: w}
+		running.ctx, running.stop = context.WithCancel(w.ctx)
+		err := m.s.Run(running.ctx, m.work)
+		m.over(err)
+		running.end("Run", err, shards.ErrDrainTimeout, shards.ErrReplaced, shards.ErrKeys)
+		return true
+	}
+}
+
+func (w *Worker) sharing(s *shards.Shards, n int, begun func()) *shared {
+	m := &shared{Worker: w, s: s, had: map[string]*coord.Hold{}, begun: begun, moods: rand.New(rand.NewPCG(w.Rand.Uint64(), 0))}
+	for _, lock := range KeysOf(w.Key, max(n, MostKeys)) {
+		m.begin(lock)
+	}
+	return m
+}
+
+func (m *shared) begin(lock string) { m.calls.Store(lock, m.Rec.Call(m.Name, lock, history.Exclusive)) }
+
+// over ends the acquisitions that may have been under way.
+func (m *shared) over(err error) {
+	for _, op := range m.calls.Range {
+		op.(*history.Op).End(history.Failed, err)
+	}
+}
+
+// mood is what a call of a function does: how often it works on, and whether it
+// fails then.
+func (m *shared) mood() (step time.Duration, bad string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	step = upTo(m.moods, m.Pace.Step) + m.Pace.Step/10
+	if !m.isCalm() && Chance(m.moods, m.misbehave) {
+		bad = []string{"fails", "panics", "exits", "hangs"}[m.moods.IntN(4)]
+		m.Count("functions that " + bad[:len(bad)-1])
+	}
+	return step, bad
+}
+
+// again reports whether the function was called for this hold before, of which
+// nobody tells the history a second time.
+func (m *shared) again(lock string, h *coord.Hold) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.had[lock] == h
+	m.had[lock] = h
+	return was
+}
+
+// work is the function of a member.
+func (m *shared) work(ctx context.Context, key string, h *coord.Hold) error {
+	m.begun()
+	lock := m.s.Line(key).Dir
+	step, bad := m.mood()
+	if !m.again(lock, h) {
+		op, idle := m.calls.LoadAndDelete(lock)
+		if !idle {
+			m.Violated("%s: the function of %s is called while it runs", m.Name, key)
+			return nil
+		}
+		g := history.Granted(op.(*history.Op), h)
+		m.Granted(m.Worker, h)
+		defer func() {
+			if g.Trusted() {
+				given(g)
+			}
+			m.begin(lock)
+		}()
+	}
+	for {
+		m.touch(lock, h)
+		m.look(h)
+		switch {
+		case isClosed(shards.Draining(ctx)) && bad != "hangs":
+			m.Count("keys drained")
+			return nil
+		case bad == "fails":
+			return errors.New("it fails")
+		case bad == "panics":
+			panic("it panics")
+		case bad == "exits":
+			runtime.Goexit()
+		case bad == "hangs" && (ctx.Err() != nil || isClosed(shards.Draining(ctx))):
+			Pause(context.Background(), 3*m.Pace.Timeout, m.Calm)
+			return nil
+		}
+		if !Pause(ctx, step, shards.Draining(ctx)) && ctx.Err() != nil && bad != "hangs" {
+			return ctx.Err()
+		}
 	}
 }
