@@ -338,6 +338,26 @@ func TestF82ANodeInOneKeysLineStopsNoOtherKey(t *testing.T) {
 	}
 }
 
+// A node that stands before the one that owns a key keeps the next from asking
+// it.
+func TestF82AMemberLeavesThoughAKeysLineIsBlocked(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		admin := b.Open()
+		one := b.alone(10)
+		dir := one.Line("key 0003").Dir
+		node := dir + "/_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000000"
+		require.NoError(b, admin.Create(b.Context(), node, nil))
+		b.start("two", shards.Weight(0))
+		b.start("three")
+		b.settled(10, 2)
+		require.NoError(b, one.Leave(b.Within(coordtest.T+10*time.Second)))
+		require.NoError(b, <-one.ended)
+		b.owned(9)
+		require.NoError(b, admin.Delete(b.Context(), node, -1))
+		b.settled(10, 1)
+	})
+}
+
 // A lock of another program, which does not heed requests, on a key that is to
 // move when only one may at a time.
 func TestF82AMoveThatCannotEndHoldsUpNoOther(t *testing.T) {

@@ -375,7 +375,8 @@ func (t *term) isFollowed(p *Plan) (bool, error) {
 
 // apply makes the member stand in line for the keys that the plan gives it, and
 // for no others. It keeps a key that the plan gives to another member until
-// that member asks, and drains a key that the plan gives to nobody.
+// that member asks, and drains a key that the plan gives to nobody, or that
+// nobody asks for within a session timeout though this member is to leave.
 func (t *term) apply(p *Plan, change int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -393,6 +394,8 @@ func (t *term) apply(p *Plan, change int64) {
 		}
 		if _, named := p.Owner(p.Place(key)); !named {
 			w.drop()
+		} else if t.leaving() {
+			time.AfterFunc(t.client.SessionTimeout(), w.drop)
 		}
 	}
 	for key := range own {

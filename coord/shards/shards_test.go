@@ -13,7 +13,10 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestMain(m *testing.M) { zktest.Main(m) }
+func TestMain(m *testing.M) {
+	zktest.RegisterChild("member", memberMain)
+	zktest.Main(m)
+}
 
 // crowd starts members on a server, each with a client of its own or five with
 // one, and waits until each has its share.
