@@ -40,6 +40,7 @@ type claim struct {
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
 	removal  *removal       // once the node is to be deleted
+	retained bool           // its hold is lost, and the node is to be taken back; see [NameSpec]
 	foreign  string         // the contender that was reported last as one that cannot be honoured
 	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting bool           // whether a transaction that deletes the node is under way
@@ -187,14 +188,14 @@ func (o *owner) Asked() {
 		return
 	}
 	cl.mu.Lock()
-	before := cl.asked
+	before, joined := cl.asked, cl.joined
 	cl.asked = true
 	if !before {
 		cl.revoked.Close()
 	}
 	cl.mu.Unlock()
 	if !before {
-		cl.emit(event.Revoked, cl.joined, nil)
+		cl.emit(event.Revoked, joined, nil)
 	}
 }
 
@@ -212,6 +213,12 @@ func (cl *claim) lose(cause error, gone bool) {
 		leave()
 		tell()
 	}
+}
+
+// mayRetain reports whether the node outlives a loss by that cause: the session
+// is out of touch, and may live; cl.mu is held.
+func (cl *claim) mayRetain(cause error) bool {
+	return cl.named != nil && cl.named.Retain && cl.gone == nil && cl.removal == nil && (cause == ErrWindowOver || cause == ErrDisconnected)
 }
 
 // losing ends the holds as lost. It does not block. It returns the steps to
@@ -242,6 +249,8 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	if len(ended) > 0 {
 		cl.along = nil
 	}
+	retained := len(ended) > 0 && cl.mayRetain(cause)
+	cl.retained = cl.retained && !gone || retained
 	cl.mu.Unlock()
 	if len(ended) == 0 && !gone {
 		return nil, nil
@@ -250,7 +259,9 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 		h.tellEnded()
 	}
 	return func() {
-			cl.leave(cl.sess.Enqueue)
+			if !retained {
+				cl.leave(cl.sess.Enqueue)
+			}
 		}, func() {
 			for _, h := range ended {
 				cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.path(), "cause", cause)

@@ -11,7 +11,8 @@ import (
 // made. It fails with [ErrNodeExists] when another claim has the name. When a
 // former session of this client has it, one that this client has given up and
 // that the servers have not ended yet, AcquireName waits for that. One request;
-// one more where the ACL forbids this client to write into its own node.
+// one more where the ACL forbids this client to write into its own node; one
+// read where it takes a node back ([NameSpec]).
 func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
 	h, err := c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.joinName(ctx, spec) }, nil, false)
 	return h, c.Failure("acquire", spec.Path, err)
@@ -92,8 +93,17 @@ func (t together) create() error {
 	return nil
 }
 
-// joinName joins one, and makes its directory unless it has operations.
+// joinName joins one, and makes its directory unless it has operations. A node
+// that is retained is there already.
 func (c *Client) joinName(ctx context.Context, spec NameSpec) (*claim, error) {
+	if spec.Retain {
+		if spec.Data == nil {
+			spec.Data = c.dataWithin(ctx)
+		}
+		if cl := c.claims.takeBack(c.keeper.Current(), spec.Path, spec.Data); cl != nil {
+			return cl, nil
+		}
+	}
 	claims, err := c.enterNames(ctx, spec)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package coord
 
 import (
+	"bytes"
 	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -64,6 +66,26 @@ func (r *registry) of(s *session.Session) []*claim {
 		}
 	}
 	return claims
+}
+
+// takeBack returns the claim of a name whose node is retained for the next who
+// wants the name with the same data, or nil. It is returned once.
+func (r *registry) takeBack(s *session.Session, path string, data []byte) *claim {
+	for _, cl := range r.of(s) {
+		if cl.named == nil || cl.named.Path != path || !bytes.Equal(cl.spec.Data, data) {
+			continue
+		}
+		cl.mu.Lock()
+		retained := cl.retained && cl.gone == nil && cl.removal == nil
+		if retained {
+			cl.retained, cl.joined = false, time.Now()
+		}
+		cl.mu.Unlock()
+		if retained {
+			return cl
+		}
+	}
+	return nil
 }
 
 // nodes returns the nodes of the claims of a session.

@@ -51,6 +51,12 @@ type NameSpec struct {
 	Recipe string
 	// Exclusive: the hold has a token.
 	Exclusive bool
+	// Retain: a hold that is lost while its session lives leaves its node, and
+	// the next [Client.AcquireName] of the name by this client takes the node
+	// back: nobody sees the name free, and the token is the same. Until then
+	// the node stays; [Hold.Release] of the lost hold deletes it. It is for an
+	// owner that acquires the name again as soon as the hold is lost.
+	Retain bool
 	// With are operations that take effect along with the create of the node,
 	// or not at all. With them the directory must exist.
 	With []Op

@@ -42,8 +42,9 @@
 //
 // # When the session or connection fails
 //
-// A membership lasts until the trust window ends, as any hold. Then Stay joins
-// again, and Join's hold is lost. While others see the node of a session that
+// A membership lasts until the trust window ends, as any hold. Then Join's hold
+// is lost. Stay joins again: while the session lives, it takes its node back,
+// and nobody sees it missing. While others see the node of a session that
 // this client has given up, Join and Stay wait for its end.
 //
 // # Znodes

@@ -52,15 +52,19 @@ type Membership struct {
 // While another has the ID, such as the session that this process had before it
 // was started again, Join waits, until ctx ends. One request.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, error) {
-	node := g.path + "/" + id + g.suffix
-	h, err := g.join(ctx, id, coord.NameSpec{Path: node, Data: data, Exclusive: true})
+	return g.join(ctx, id, coord.NameSpec{Data: data})
+}
+
+func (g *Group) join(ctx context.Context, id string, spec coord.NameSpec) (*Membership, error) {
+	spec.Path, spec.Exclusive = g.path+"/"+id+g.suffix, true
+	h, err := g.acquire(ctx, id, spec)
 	if err != nil {
-		return nil, g.client.Failure("join", node, err)
+		return nil, g.client.Failure("join", spec.Path, err)
 	}
 	return &Membership{h, h, g.client}, nil
 }
 
-func (g *Group) join(ctx context.Context, id string, spec coord.NameSpec) (*coord.Hold, error) {
+func (g *Group) acquire(ctx context.Context, id string, spec coord.NameSpec) (*coord.Hold, error) {
 	if id == "" || strings.ContainsRune(id, '/') {
 		return nil, fmt.Errorf("%w: the ID %q: it must be a node's name", coord.ErrInvalid, id)
 	}
@@ -118,11 +122,13 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 }
 
 // Stay joins, and joins again whenever the membership is lost, until ctx ends,
-// and then leaves. It returns nil if it left, or if ctx ended while it was to
+// and then leaves. While its session lives, it takes its node back: nobody sees
+// it missing, and its token is the same. A new token says that the node was
+// gone, and that another may have had the ID. It returns nil if it left, or if ctx ended while it was to
 // join again; otherwise the error says why it could not join or leave.
 func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
 	for again := false; ; again = true {
-		m, err := g.Join(ctx, id, data)
+		m, err := g.join(ctx, id, coord.NameSpec{Data: data, Retain: true})
 		if err != nil {
 			if again && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, coord.ErrUnconfirmed) {
 				return nil // it is not there

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,78 @@ func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 		leave()
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, stayed, "the member leaves"))
 		shows(s, seen)
+	})
+}
+
+// The servers are away for longer than members trust them, and for less than
+// their sessions last.
+func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
+	const n = 10
+	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+		timeout := 10 * time.Second
+		if w.Backend() == zktest.Real {
+			timeout = 20 * time.Second // its start takes a while
+		}
+		w.SetTimeout(timeout)
+		ids, lost, granted, over := []string{}, make(chan int64, n), make(chan int64, n), make(chan error, n)
+		var beside []*coord.Hold
+		stayed := make(chan error, n)
+		for i := range n {
+			id := string(rune('a' + i))
+			c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
+				switch {
+				case e.Kind == event.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
+					over <- e.Err
+				case !strings.HasPrefix(e.Path, w.Path("members")):
+				case e.Kind == event.Granted:
+					granted <- e.Token
+				case e.Kind == event.Ended && errors.Is(e.Err, coord.ErrLost):
+					lost <- e.Token
+				}
+			}))
+			h, err := c.AcquireName(t.Context(), coord.NameSpec{Path: w.Path("beside/" + id)}) // shows the window
+			require.NoError(t, err)
+			beside, ids = append(beside, h), append(ids, id+"=x")
+			staying, leave := context.WithCancel(context.Background())
+			go func() { stayed <- of(t, c, w.Path("members")).Stay(staying, id, []byte("x")) }()
+			t.Cleanup(func() {
+				leave()
+				require.NoError(t, <-stayed)
+			})
+		}
+		members := of(t, coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(timeout)), w.Path("members"))
+		seen := observe(t, members)
+		before := shows(t, seen, ids...)
+		for range n {
+			zktest.Receive(t, coordtest.Soon, granted, "all are members")
+		}
+
+		zktest.Eventually(t, 2*timeout, func() bool { // a session that is new is trusted for all of its time-out
+			return !slices.ContainsFunc(beside, func(h *coord.Hold) bool { return time.Until(h.Deadline()) > timeout*6/10 })
+		}, "the windows are as long as usual")
+		w.Crash()
+		for range n {
+			zktest.Receive(t, timeout, lost, "the members know of the loss")
+		}
+		w.Recover()
+		for range n {
+			zktest.Receive(t, coordtest.Soon, granted, "all are members again")
+		}
+		select {
+		case err := <-over:
+			require.NoError(t, err, "the sessions live")
+		default:
+		}
+		m := join(t, of(t, coordtest.Open(t, w.ConnectString()), w.Path("members")), "z", "x") // what was to be seen before it is seen
+		for {
+			now := zktest.Receive(t, coordtest.Soon, seen, "the newcomer")
+			require.GreaterOrEqual(t, len(now), n, "%v", texts(now))
+			if len(now) > n {
+				require.Equal(t, before, now[:n], "with the tokens that they had")
+				break
+			}
+		}
+		require.NoError(t, m.Leave(coordtest.Limited(t)))
 	})
 }
 
