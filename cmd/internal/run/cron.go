@@ -44,6 +44,7 @@ type CronVerb struct {
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the schedule."`
 	Schedule   string         `arg:"" optional:"" help:"When: five fields as in a crontab, in quotes, or @hourly, @daily, @every 10m and the like."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -184,7 +185,7 @@ func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	j := &job{
 		late: "no slot", Verbose: v.Verbose,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for connected := false; ; {
 		t := &shift{verb: v, job: j, schedule: schedule}

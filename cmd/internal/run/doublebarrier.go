@@ -34,6 +34,7 @@ type DoubleBarrierVerb struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The barrier's path."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -50,7 +51,7 @@ func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
 	defer func() { _ = os.Remove(p.file) }() // there may be none
 	return (&job{
 		task: p, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 

@@ -34,6 +34,7 @@ type ElectVerb struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The election's path."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -75,8 +76,8 @@ func (v *ElectVerb) Validate() error {
 	if asks != 1 {
 		return errors.New("say one of: a command to run while leading, after --; --who; --observe; --transfer")
 	}
-	if !v.Given() && (v.Again || v.Verbose || v.Label != "" || v.KillAfter != nil || v.Data != nil || v.Priority != nil || v.Health != "") {
-		return errors.New("--data, --again, --kill-after, --label, --priority, --health and --verbose go with a command to run while leading")
+	if !v.Given() && (v.Again || v.Verbose || v.Label != "" || v.KillAfter != nil || v.limits != (limits{}) || v.Data != nil || v.Priority != nil || v.Health != "") {
+		return errors.New("--data, --again, --kill-after, --max-hold, --stop-grace, --label, --priority, --health and --verbose go with a command to run while leading")
 	}
 	if v.Timeout != nil && (v.Who || v.Observe) {
 		return errors.New("--timeout goes with a command to run while leading, or with --transfer")
@@ -112,7 +113,7 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 	}
 	j := &job{
 		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health}, late: "no turn", Verbose: v.Verbose,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
 		err := j.run(s, c)

@@ -216,11 +216,11 @@ type LockVerb struct {
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
-	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request for the lock, when it has run under the lock for so long."`
 	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait so long when the holder before did not release the lock. All who use the path must say so."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Paths     conn.NodePaths `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -257,7 +257,7 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	return (&job{
 		task: &turn{paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
-		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, MaxHold: v.MaxHold, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -325,12 +326,28 @@ func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 func TestACommandThatHoldsForTooLongIsEnded(t *testing.T) {
 	w := cmdtest.World(t)
 	for _, kind := range []string{"--on-revoke=term", "--on-revoke=ignore", "--shared", "--slots=2"} {
-		held := cmdtest.On(t, w, cmdtest.Sh(w.Path(strings.Trim(kind, "-")), cmdtest.Busy, "--max-hold", "300ms", kind)...)
+		held := cmdtest.On(t, w, cmdtest.Sh(w.Path(strings.Trim(kind, "-")), cmdtest.Busy, "--max-hold", "2s", kind)...)
 		cmd := held.Number()
-		held.Ends(143, "for 300ms")
+		held.Ends(143, "for 2s")
 		cmdtest.RequireGone(t, cmd)
 	}
 	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--max-hold", "1h")...).Ends(0)
+}
+
+// TestF74ACommandThatHangsAfterASignalIsEnded: it ignores the signal that it is
+// passed, and would hold for ever.
+func TestF74ACommandThatHangsAfterASignalIsEnded(t *testing.T) {
+	w := cmdtest.World(t)
+	for verb, args := range map[string][]string{
+		"lock": nil, "elect": nil, "once": {"key"}, "slot": {"1"},
+	} {
+		line := append([]string{verb, "--stop-grace", "300ms", w.Path(verb)}, args...)
+		held := cmdtest.On(t, w, append(line, "--", "sh", "-c", "trap '' TERM; "+cmdtest.Busy)...)
+		cmd := held.Number()
+		held.Signal(syscall.SIGTERM)
+		require.Positive(t, held.Exit())
+		cmdtest.RequireGone(t, cmd)
+	}
 }
 
 func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {

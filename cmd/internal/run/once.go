@@ -39,6 +39,7 @@ type OnceVerb struct {
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the jobs."`
 	Key        string         `arg:"" optional:"" help:"What is to be done once: any text of up to 200 bytes."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -111,7 +112,7 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	e := &errand{verb: v}
 	j := &job{
 		task: e, late: "not done", Verbose: v.Verbose,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	err := j.run(s, c)
 	if e.run != nil || e.found.State != once.Done {

@@ -28,6 +28,7 @@ type queueReceive struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The queue's path."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -58,7 +59,7 @@ func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
 	defer func() { _ = d.input.Close() }() // there may be none
 	return (&job{
 		task: d, late: "no item", Verbose: v.Verbose,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 

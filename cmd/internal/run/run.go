@@ -20,10 +20,10 @@ import (
 type job struct {
 	task
 	commandLine
+	limits
 	Paths        conn.NodePaths
 	Timeout      *time.Duration // bounds the wait, connecting included
 	KillAfter    *time.Duration
-	MaxHold      *time.Duration
 	IgnoreRevoke bool
 	Verbose      bool
 	late         string // the message when Timeout is over
@@ -91,6 +91,12 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 	default:
 		return conn.OrUsage(err, term.ExitOwnFault)
 	}
+}
+
+// limits bound how long a command runs that does not end by itself.
+type limits struct {
+	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request, when it has run for so long."`
+	StopGrace *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request, when it runs for so long after HUP, INT, QUIT or TERM was passed on to it."`
 }
 
 // commandLine is the command of a verb that runs one: words that follow, or a

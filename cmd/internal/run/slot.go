@@ -30,6 +30,7 @@ type SlotVerb struct {
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The path of the slots."`
 	N         string         `arg:"" optional:"" help:"How many there are: CMD gets one of the numbers from 0 to N-1."`
 	commandLine
+	limits
 	verbosely
 }
 
@@ -89,7 +90,7 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 	at.open = at.take
 	return (&job{
 		task: at, late: "no number", Verbose: v.Verbose,
-		Paths: at.paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: at.paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 

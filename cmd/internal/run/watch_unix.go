@@ -68,7 +68,7 @@ func (r *run) watch() (end guard.Event) {
 	if r.IgnoreRevoke {
 		revoked = nil
 	}
-	var tooLong, late, abandon, despair <-chan time.Time
+	var tooLong, stuck, late, abandon, despair <-chan time.Time
 	if r.MaxHold != nil {
 		tooLong = time.After(time.Until(r.granted.Add(*r.MaxHold)))
 	}
@@ -84,6 +84,9 @@ func (r *run) watch() (end guard.Event) {
 			r.extend()
 		case s := <-r.signals:
 			r.pass(s.(syscall.Signal))
+			if r.signalled && r.StopGrace != nil && stuck == nil {
+				stuck = time.After(*r.StopGrace)
+			}
 		case <-revoked:
 			revoked = nil
 			r.streams.Note("another client asked for %s: ending the command", r.Paths)
@@ -92,12 +95,16 @@ func (r *run) watch() (end guard.Event) {
 			r.streams.Note("held %s for %v: ending the command", r.Paths, *r.MaxHold)
 			r.guard.Stop()
 			late = time.After(r.client.SessionTimeout() / 2) // more than the guard needs
+		case <-stuck:
+			r.streams.Note("the command runs on for %v after a signal: ending it", *r.StopGrace)
+			r.guard.Stop()
+			late = time.After(r.client.SessionTimeout() / 2)
 		case <-unwell:
 			unwell = nil
 			r.streams.Note("%v: ending the command", context.Cause(r.hold.well))
 			r.guard.Stop()
 		case <-lost:
-			lost, tooLong, late = nil, nil, time.After(0)
+			lost, tooLong, stuck, late = nil, nil, make(chan time.Time), time.After(0)
 		case <-late:
 			r.guard.Kill()
 			abandon = time.After(abandonAfter)
