@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,10 @@ var strangers = []string{
 	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
 }
 
+// sequential is the end of a name that is a contender's, if of no recipe that is
+// known.
+var sequential = regexp.MustCompile(`\d{10}$`)
+
 // foreigners are contenders of the other dialect: claims behind one are
 // refused.
 var foreigners = map[coord.Dialect]string{
@@ -113,6 +118,9 @@ func litter(d *driver) (time.Duration, func() int) {
 	dir := d.dirs[d.r.IntN(len(d.dirs))]
 	if workload.Chance(d.r, 0.2) {
 		name = foreigners[d.dialect]
+	}
+	foreign := name == foreigners[d.dialect] || sequential.MatchString(name)
+	if foreign {
 		d.excuseForeign(dir, time.Now().Add(time.Hour))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
@@ -130,7 +138,7 @@ func litter(d *driver) (time.Duration, func() int) {
 		if gone != nil && !errors.Is(gone, coord.ErrNoNode) {
 			d.violated("the foreign child cannot be deleted: %v", gone)
 		}
-		if name == foreigners[d.dialect] {
+		if foreign {
 			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer come late
 		}
 		return workload.Times(err == nil)

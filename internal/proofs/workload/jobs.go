@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -69,7 +70,12 @@ func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job int64) {
 	how := w.Rand.Float64()
 	if how < 0.1 {
-		w.release("a run", g.Release)
+		w.release("a run", func(ctx context.Context) error {
+			return g.ReleaseBy(ctx, func(context.Context) error {
+				g.Hold.Abandon()
+				return nil
+			})
+		})
 		return
 	}
 	ending := w.mostlyCertain()
