@@ -22,6 +22,9 @@ import (
 // a claim that would wait for that hold is refused with [ErrInvalid], and so is
 // any exclusive claim inside of a shared hold.
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	if rule == nil {
+		return nil, c.Failure("acquire", spec.Line.Dir, errNoRule)
+	}
 	h, outer, err := spec.inside(ctx, c, rule)
 	if h == nil && err == nil {
 		h, err = c.Fresh().acquireInLine(ctx, spec, rule, outer != nil)
@@ -35,6 +38,8 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
 }
+
+var errNoRule = wire.Invalid("the rule is nil")
 
 // Stand is Acquire for a claim whose existence is all that matters, such as a
 // member of a group or a lease that is counted: it holds immediately, whoever
@@ -58,6 +63,9 @@ func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) 
 // costs one request and no write. While no server can be reached, it waits for
 // one until ctx ends.
 func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	if rule == nil {
+		return nil, c.Failure("try", spec.Line.Dir, errNoRule)
+	}
 	h, _, err := spec.inside(ctx, c, rule)
 	if h == nil && err == nil {
 		h, err = c.acquireInLine(ctx, spec, rule, true)

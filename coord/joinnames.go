@@ -25,7 +25,9 @@ func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) 
 // repeats the transaction if necessary. When the ensemble refused it, the error
 // wraps a [*TxnError], whose Index counts two operations for each name, and the
 // operations of its With. All the holds are granted at one moment, or none is:
-// when one has ended by then, the error matches [ErrLost], or [ErrNodeDeleted].
+// when one has ended by then, the error matches [ErrLost], or [ErrNodeDeleted];
+// when the session has before it was known what became of the request,
+// [ErrSessionExpired]: then the call can be made again.
 // When AcquireNames returns an error, nothing is left behind: nodes that could
 // not be deleted yet are deleted in the background.
 func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {

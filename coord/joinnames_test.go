@@ -404,3 +404,19 @@ func TestANameWhoseProofIsGoneIsReleasedAfterATransaction(t *testing.T) {
 		require.False(b, b.exists("/names/one"))
 	})
 }
+
+func TestNamesWhoseSessionEndsBeforeTheReplyAreLeftAndCanBeClaimedAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		specs, id := threeNames(b, c), c.SessionID()
+		lost := b.strikeNames(zkembed.Drop())
+		go func() {
+			<-lost.Struck()
+			require.NoError(b, b.Server.ExpireSession(id))
+		}()
+		_, err := c.AcquireNames(b.Context(), specs...)
+		require.ErrorIs(b, err, coord.ErrSessionExpired)
+		require.Zero(b, b.owned(id))
+		require.NoError(b, b.namesOf(c, specs).Release(b.Context()))
+	})
+}

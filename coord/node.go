@@ -83,12 +83,17 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 	return err, true
 }
 
+var errNoFunction = wire.Invalid("the function is nil")
+
 // Retry calls f again for as long as the same call can end otherwise the next
 // time: when the connection or the session failed before the reply came, or the
 // server throttled it. It is for requests that do no harm when they are carried
 // out twice; f notices the differences of the second time. When ctx ends it
 // returns its error with f's last one. A lost hold ([ErrLost]) stays lost.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
+	if f == nil {
+		return c.Failure("retry", "", errNoFunction)
+	}
 	for {
 		err := f(ctx)
 		if err == nil || errors.Is(err, ErrLost) {

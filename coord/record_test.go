@@ -438,3 +438,19 @@ func TestALookNeverGoesBackToANodeThatWasMissing(t *testing.T) {
 		require.NoError(b, <-made)
 	})
 }
+
+func TestF88AChangeInPlaceIsAChange(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		record := recipe.NewRecord(c, "/r")
+		require.NoError(b, c.Create(b.Context(), "/r", []byte("old")))
+		upper := func(data []byte, _ coord.Stat) ([]byte, error) { return append(data[:0], "new"...), nil }
+		require.NoError(b, record.Change(b.Context(), c.Txn, upper))
+		require.Equal(b, "new", b.data("/r"))
+		require.NoError(b, coordtest.Err(c.Set(b.Context(), "/r", []byte("old"), -1)))
+		watched := func(v *coord.View) (bool, error) { _, _, err := record.Look(v, nil); return true, err }
+		require.NoError(b, c.Wait(b.Context(), watched))
+		require.NoError(b, record.Change(b.Context(), c.Txn, upper), "of data that others of the process watch")
+		require.Equal(b, "new", b.data("/r"))
+	})
+}

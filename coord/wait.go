@@ -29,6 +29,9 @@ import (
 // watch has reported, if the look has read nothing new before. A watch stays
 // until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
+	if look == nil {
+		return c.Failure("wait", "", errNoFunction)
+	}
 	return c.waitIn(ctx, nil, look)
 }
 

@@ -170,13 +170,10 @@ func (c *Cron) take(ctx context.Context, slot time.Time) (*Slot, error) {
 		c.own[key] = s
 		return s, nil
 	}
-	s.Abandon()
-	switch {
-	case err == nil && s.Attempt == 1: // the record is of nothing that ran
-		if err = c.ledger.Forget(ctx, key); errors.Is(err, coord.ErrBusy) {
-			err = nil // another finds the same
-		}
-	case errors.Is(err, coord.ErrLost) && ctx.Err() == nil:
+	ending, cancel := recipe.Grace(ctx)
+	defer cancel()
+	_ = s.run.Withdraw(ending) // otherwise the attempt counts
+	if errors.Is(err, coord.ErrLost) && ctx.Err() == nil {
 		err = nil
 	}
 	return nil, err

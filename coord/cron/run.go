@@ -54,6 +54,12 @@ func (c *Cron) Run(ctx context.Context, f Func) error {
 
 // perform calls the function and ends the slot.
 func (s *Slot) perform(ctx context.Context, f Func) {
+	if ctx.Err() != nil {
+		ending, cancel := recipe.Grace(ctx)
+		defer cancel()
+		_ = s.run.Withdraw(ending) // otherwise the attempt counts
+		return
+	}
 	inside, returned := s.run.Bounded(ctx)
 	data, failure := f(inside, s)
 	returned()

@@ -3,6 +3,7 @@ package doublebarrier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -108,6 +109,9 @@ func (m *Member) Abandon(ctx context.Context) error { return m.hold.Release(ctx)
 // on the member any more. When f fails or panics, the member is missing in the
 // round's outcome, and Do returns f's error without waiting for the others.
 func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
+	if f == nil {
+		return b.client.Failure("do", b.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+	}
 	m, err := b.Enter(ctx)
 	if err != nil {
 		return err

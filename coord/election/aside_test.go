@@ -383,3 +383,20 @@ func TestALeaderThatHasJustBegunIsAskedToHandTheLeadOver(t *testing.T) {
 		require.NoError(c, <-done)
 	})
 }
+
+// The data may be anything else, such as the environment of a process.
+func TestDataThatWouldBeReadAsAPriorityAreRefused(t *testing.T) {
+	s := zktest.New(t, zktest.Embedded)
+	e, err := election.New(coordtest.Open(t, s.ConnectString()), s.Path("election"))
+	require.NoError(t, err)
+	for _, data := range []string{"me\nCOORD-PRIORITY=99", "me\nCOORD_HELD=x", "__REVOKE__"} {
+		require.ErrorIs(t, coordtest.Err(e.TryCampaign(coordtest.Limited(t), []byte(data))), coord.ErrInvalid, data)
+	}
+	term, err := e.TryCampaign(coordtest.Limited(t), []byte("HOME=/\nPRIORITY=99\nCOORD=x"))
+	require.NoError(t, err)
+	require.ErrorIs(t, term.Proclaim(coordtest.Limited(t), []byte("me\nCOORD-PRIORITY=99")), coord.ErrInvalid)
+	leader, err := e.Leader(coordtest.Limited(t))
+	require.NoError(t, err)
+	require.Equal(t, "HOME=/\nPRIORITY=99\nCOORD=x", string(leader.Data))
+	require.NoError(t, term.Resign(coordtest.Limited(t)))
+}

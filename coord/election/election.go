@@ -151,11 +151,7 @@ func (e *Election) Candidates(ctx context.Context) ([]inspect.Contender, error) 
 }
 
 func (e *Election) checkData(op string, data []byte) error {
-	if !inspect.IsRevocation(data) {
-		return nil
-	}
-	return e.client.Failure(op, e.line.Dir,
-		fmt.Errorf("%w: the data %q mean a request to step down", coord.ErrInvalid, data))
+	return e.client.Failure(op, e.line.Dir, inspect.CheckData(data))
 }
 
 // shortestPause is how long Run waits after the first short term.
@@ -177,6 +173,9 @@ const shortestPause = 10 * time.Millisecond
 // been resigned, as far as [recipe.Grace] gives time for that. It returns the
 // errors of [Election.Campaign], too.
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
+	if lead == nil {
+		return e.client.Failure("run", e.line.Dir, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+	}
 	campaigning := ctx
 	for pause := shortestPause; ; campaigning = recipe.Patient(ctx) {
 		begun, err := e.once(ctx, campaigning, data, lead)

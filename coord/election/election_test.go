@@ -217,8 +217,10 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			"leader":     func(ctx context.Context) error { _, err := e.Leader(ctx); return err },
 			"candidates": func(ctx context.Context) error { _, err := e.Candidates(ctx); return err },
 			"proclaim":   func(ctx context.Context) error { return term.Proclaim(ctx, []byte("new")) },
-			"run":        func(ctx context.Context) error { return e.Run(ctx, nil, nil) },
-			"observe":    func(ctx context.Context) error { return coordtest.Last(e.Observe(ctx)) },
+			"run": func(ctx context.Context) error {
+				return e.Run(ctx, nil, func(context.Context, *election.Term) error { return nil })
+			},
+			"observe": func(ctx context.Context) error { return coordtest.Last(e.Observe(ctx)) },
 		}
 		for name, call := range calls {
 			s.w.Proxy().Blackhole(1 | 2)

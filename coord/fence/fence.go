@@ -51,6 +51,9 @@ func accepts(name string, newest, token int64) error {
 // error matches [ErrUnfenced]; as that write is carried out, use a name that is
 // there only for the check.
 func Check(ctx context.Context, token int64, write func(ctx context.Context, token int64) error) error {
+	if write == nil {
+		return errors.New("fence: check: the function is nil")
+	}
 	if token < 2 {
 		return fmt.Errorf("fence: check with token %d: no older one exists; take that of a hold", token)
 	}

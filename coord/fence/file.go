@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -51,12 +52,23 @@ func Rename(ctx context.Context, from, to string, token int64) error {
 }
 
 // Dir returns a store in a directory that exists: a file for each name, which
-// is escaped in the file's name as in a URL. It needs what [Rename] needs.
+// is escaped in the file's name as in a URL; if that would be longer than a
+// file's name may be, it is a comma and the SHA-256 of the name. It needs what
+// [Rename] needs.
 func Dir(path string) Store { return dir(path) }
 
 type dir string
 
-func (d dir) file(name string) string { return filepath.Join(string(d), url.PathEscape(name)+suffix) }
+// longestFile is how long a file's name may be, in bytes.
+const longestFile = 255
+
+func (d dir) file(name string) string {
+	file := url.PathEscape(name) // which has no comma
+	if len(file)+len(suffix) > longestFile {
+		file = fmt.Sprintf(",%x", sha256.Sum256([]byte(name)))
+	}
+	return filepath.Join(string(d), file+suffix)
+}
 
 func (d dir) Raise(ctx context.Context, name string, token int64) error {
 	if err := valid(name, token); err != nil {

@@ -118,3 +118,19 @@ func TestAKnownTokenIsWrittenToDiskAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, long.Unix(), info.ModTime().Unix())
 }
+
+// A name may be as long as a file's name, which has more than the name in it.
+func TestAStoreOfFilesTakesEachNameThatIsValid(t *testing.T) {
+	store := fence.Dir(t.TempDir())
+	token := int64(41)
+	for _, name := range []string{"a", strings.Repeat("a", 249), strings.Repeat("a", 250), strings.Repeat("a", 255), strings.Repeat("b", 255), strings.Repeat("ä/", 85)} {
+		token++
+		require.NoError(t, store.Raise(t.Context(), name, token))
+		require.ErrorIs(t, store.Raise(t.Context(), name, token-1), fence.ErrStale)
+		newest, err := store.Newest(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, token, newest)
+		require.NoError(t, store.Forget(t.Context(), name))
+	}
+	require.Error(t, store.Raise(t.Context(), strings.Repeat("a", 256), token))
+}

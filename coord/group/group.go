@@ -68,7 +68,7 @@ func (g *Group) acquire(ctx context.Context, id string, spec coord.NameSpec) (*c
 	if id == "" || strings.ContainsRune(id, '/') {
 		return nil, fmt.Errorf("%w: the ID %q: it must be a node's name", coord.ErrInvalid, id)
 	}
-	if err := check(spec.Data); err != nil {
+	if err := inspect.CheckData(spec.Data); err != nil {
 		return nil, err
 	}
 	for {
@@ -91,13 +91,6 @@ func (g *Group) acquire(ctx context.Context, id string, spec coord.NameSpec) (*c
 	}
 }
 
-func check(data []byte) error {
-	if inspect.IsRevocation(data) {
-		return fmt.Errorf("%w: the data %q mean a request to leave", coord.ErrInvalid, data)
-	}
-	return nil
-}
-
 // Leave ends the membership, and frees the ID. It answers and waits as
 // [coord.Hold.Release] does.
 func (m *Membership) Leave(ctx context.Context) error { return m.hold.Release(ctx) }
@@ -107,7 +100,7 @@ func (m *Membership) Leave(ctx context.Context) error { return m.hold.Release(ct
 // It repeats itself over lost connections. Three requests in three round trips,
 // and two more before it is refused.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
-	err := check(data)
+	err := inspect.CheckData(data)
 	if err == nil {
 		err = m.client.Retry(ctx, func(ctx context.Context) error {
 			return recipe.NewRecord(m.client.Fresh(), m.Node()).Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {

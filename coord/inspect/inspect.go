@@ -312,8 +312,21 @@ func awaitGone(ctx context.Context, c *coord.Client, node string, czxid int64) e
 // IsRevocation reports whether a claim's data are a request to give up its
 // hold, in either dialect: the request alone, as other programs write it, or as
 // the first line, before the data that the claim had. No claim of your own may
-// have such data.
+// have such data: see [CheckData].
 func IsRevocation(data []byte) bool { return dialect.IsRequest(data) }
+
+// CheckData fails with [coord.ErrInvalid] if the data of a claim would be read
+// as something else: as a request to give up, or as a line that this module
+// adds ([OwnData]).
+func CheckData(data []byte) error {
+	switch {
+	case dialect.IsRequest(data):
+		return fmt.Errorf("%w: the data %.40q mean a request to give up", coord.ErrInvalid, data)
+	case len(dialect.Own(data)) < len(data):
+		return fmt.Errorf("%w: the data have a line that begins with COORD, which stands for a priority or for the holds around a claim", coord.ErrInvalid)
+	}
+	return nil
+}
 
 // NamesOwner reports whether data begin with a [coord.Client.Identity].
 func NamesOwner(data []byte) bool { return dialect.NamesOwner(data) }

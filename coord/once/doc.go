@@ -35,7 +35,8 @@
 //     those of the runs before it.
 //   - A run begins when its attempt is on record: with Attempts(n), the function
 //     is called n times at most, by all clients together, in whatever way they
-//     end.
+//     end. If Do's context ends before it calls the function, it takes the
+//     attempt back, which needs a server that answers within 50 ms.
 //   - The result is that of the one run whose end is on record. A client that
 //     was cut off and goes on cannot overwrite it.
 //   - Records are deleted only while nobody has the job, by a transaction of

@@ -24,7 +24,8 @@ const atOnce = 16
 // Prune deletes all records that [Keep] and [KeepLast] do not keep, and returns
 // how many. Without these options it does nothing. Use it on ledgers in which
 // nothing runs any more, and to find out why records are not deleted: a run
-// that cannot delete them ignores the error.
+// that cannot delete them ignores the error. A corrupt record stays: Prune
+// deletes the others, and then fails with [coord.ErrInvalid].
 func (o *Once) Prune(ctx context.Context) (pruned int, err error) {
 	for again := true; again && err == nil; {
 		var n int
@@ -82,6 +83,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		return 0, false, err
 	}
 	due := func(j *journal, tooMany bool) bool { return j.left > 0 && (tooMany || old(j.stat.Created)) }
+	var corrupt error
 	limit := atOnce
 	if more == 0 {
 		limit = total + late.left
@@ -98,6 +100,8 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		switch {
 		case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode):
 			return pruned, true, nil
+		case errors.Is(err, errCorrupt):
+			corrupt = err
 		case err != nil:
 			return pruned, false, err
 		case done == deleted:
@@ -110,7 +114,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 			return pruned, false, err
 		}
 	}
-	return pruned, false, nil
+	return pruned, false, corrupt
 }
 
 // oldAt returns which times are so long ago that [Keep] does not keep what is
@@ -190,7 +194,8 @@ const (
 
 // settle removes the oldest entry of a journal, and the record if this entry is
 // the newest of its job, or puts the entry off. An entry that is not the newest
-// needs no lock, which the caller may have itself.
+// needs no lock, which the caller may have itself. That of a corrupt record is
+// put off, and settle fails.
 func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done fate, err error) {
 	p := o.named(j.name)
 	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
@@ -202,14 +207,18 @@ func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Ti
 		defer h.Abandon()
 	}
 	r, stat, err := o.read(ctx, o.client, p)
+	var corrupt error
+	if errors.Is(err, errCorrupt) {
+		corrupt, err = err, nil
+	}
 	ops := []coord.Op{coord.SetOp(j.dir, strconv.AppendInt(nil, j.oldest+1, 10), -1), coord.DeleteOp(j.entry(), -1)}
 	switch {
 	case err != nil:
 		return done, err
-	case stat.Czxid != 0 && r.ID != j.run: // there is a newer run
+	case corrupt == nil && stat.Czxid != 0 && r.ID != j.run: // there is a newer run
 		ops = append(ops, coord.CheckOp(p.record(), stat.Version))
 	case stat.Czxid == 0 && !busy: // forgotten
-	case !busy && old(stat.Modified):
+	case corrupt == nil && !busy && old(stat.Modified):
 		done = deleted
 		ops = append(ops, coord.DeleteOp(p.record(), stat.Version))
 	default:
@@ -224,11 +233,11 @@ func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Ti
 	}
 	if busy {
 		_, err = o.guard.Txn(ctx, ops...)
-		return done, err
+		return done, cmp.Or(err, corrupt)
 	}
 	if err := o.guard.Release(ctx, []*coord.Hold{h}, ops...); err != nil {
 		return done, err
 	}
 	_ = o.client.Delete(ctx, p.dir, -1) // it is empty if its record is gone, unless somebody waits there
-	return done, nil
+	return done, corrupt
 }

@@ -90,6 +90,7 @@ const (
 	Done       State = "done"       // it ended well, and its data are on record
 	Failed     State = "failed"     // the last attempt failed
 	Unfinished State = "unfinished" // the last attempt began, no end is on record, and nobody has it
+	Corrupt    State = "corrupt"    // the record is none: Err says why. [Once.Do] fails, and [Once.Forget] helps
 )
 
 // Result is what the ledger says about a job.
@@ -97,7 +98,7 @@ type Result struct {
 	Key     string
 	State   State // "" if there is no record
 	Data    []byte
-	Err     string        // the text of the failure, the first 4096 bytes of it
+	Err     string        // the text of the failure, the first 4096 bytes of it; or why the record is corrupt
 	By      string        // the [coord.Client.Identity] of the client that made the last attempt
 	Attempt int           // how many were begun
 	Begun   time.Time     // the last attempt, by the clock of that client
@@ -121,11 +122,14 @@ func (r record) encode(data []byte) []byte {
 	return append(append(head, '\n'), data...)
 }
 
+// errCorrupt: only Forget can help.
+var errCorrupt = fmt.Errorf("%w: no record of a job; Forget deletes it", coord.ErrInvalid)
+
 // decode reads a record.
 func decode(data []byte) (r record, err error) {
 	head, rest, _ := bytes.Cut(data, []byte{'\n'})
 	if err := json.Unmarshal(head, &r); err != nil || r.Attempt < 1 || r.State != Running && r.State != Done && r.State != Failed {
-		return record{}, fmt.Errorf("%w: the data %.40q are no record of a job; Forget deletes them", coord.ErrInvalid, data)
+		return record{}, fmt.Errorf("%w: %.40q", errCorrupt, data)
 	}
 	r.data = rest
 	return r, nil
@@ -201,6 +205,9 @@ func (o *Once) look(ctx context.Context, p place) (Result, error) {
 				r.State = Unfinished
 			}
 		}
+	}
+	if errors.Is(err, errCorrupt) {
+		return Result{Key: key, State: Corrupt, Err: err.Error()}, nil
 	}
 	if err != nil || bad != nil || r.State == "" {
 		return Result{}, err

@@ -78,7 +78,8 @@ func Keep(d time.Duration) Option {
 }
 
 // KeepLast deletes all records but those of the newest n runs, in the order in
-// which they began; see [Keep]. Each attempt is a run.
+// which they began; see [Keep]. Each attempt is a run, also one that was taken
+// back.
 func KeepLast(n int) Option {
 	return func(o *Once) error {
 		if n < 1 {

@@ -420,8 +420,10 @@ func TestANodeThatIsNoRecordIsNamed(t *testing.T) {
 			require.ErrorIs(s, err, coord.ErrInvalid)
 			require.ErrorContains(s, err, node)
 		}
-		for _, err := range o.List(coordtest.Limited(s)) {
-			require.ErrorContains(s, err, node)
+		for r, err := range o.List(coordtest.Limited(s)) {
+			require.NoError(s, err)
+			require.Equal(s, once.Corrupt, r.State)
+			require.Contains(s, r.Err, node)
 		}
 		require.NoError(s, o.Forget(coordtest.Limited(s), "report"))
 		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says(""))))

@@ -23,6 +23,7 @@ type Run struct {
 	job     *job
 	hold    *coord.Hold
 	own     record // as it began; without an ID if it did not
+	before  record // without an ID if there was none
 	version int32  // of the record since then
 	begun   time.Time
 }
@@ -44,6 +45,12 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 		r, res, err := o.begin(ctx, op, key, try)
 		if r == nil {
 			return res, err
+		}
+		if ctx.Err() != nil {
+			ending, cancel := recipe.Grace(ctx)
+			defer cancel()
+			_ = r.Withdraw(ending) // otherwise the attempt counts
+			return res, o.client.Failure(op, o.path, recipe.Ended(ctx))
 		}
 		res, failure, err := r.perform(ctx, f)
 		if err != nil || failure == nil || try || o.failOnce || r.Attempt >= o.attempts || ctx.Err() != nil {
@@ -202,7 +209,10 @@ func (r *Run) begin(ctx context.Context) (found record, err error) {
 			return nil
 		}
 	})
-	if err != nil {
+	if err != nil && r.own.ID != "" { // which may be on record
+		ending, cancel := recipe.Grace(ctx)
+		defer cancel()
+		_ = r.Withdraw(ending)
 		r.own = record{}
 	}
 	if errors.Is(err, ErrUnfinished) {
@@ -225,7 +235,7 @@ func (r *Run) next(ctx context.Context, id string, found record, stat coord.Stat
 	if err := r.pause(ctx, found, stat); err != nil {
 		return op, err
 	}
-	r.Last, r.version = Result{}, 0
+	r.Last, r.version, r.before = Result{}, 0, found
 	r.own = record{ID: id, State: Running, By: r.job.client.Identity(), Attempt: found.Attempt + 1, Begun: time.Now().UTC()}
 	if stat.Czxid == 0 {
 		return coord.CreateOp(r.job.record(), r.own.encode(nil)), nil
@@ -286,6 +296,21 @@ func (r *Run) write(ctx context.Context, op coord.Op) error {
 			return err
 		}
 	}
+}
+
+// Withdraw ends a run whose job was not begun: the record is as it was before,
+// and the attempt does not count. If that is not confirmed within ctx, it
+// counts.
+func (r *Run) Withdraw(ctx context.Context) error {
+	ops := []coord.Op{coord.DeleteOp(r.job.record(), r.version)}
+	if r.before.ID != "" {
+		ops[0] = coord.SetOp(r.job.record(), r.before.encode(r.before.data), r.version)
+		if r.job.prunes() { // its entry may be gone
+			ops = append(ops, r.job.logged(r.before.ID, r.job.place))
+		}
+	}
+	_, err := r.Txn(ctx, ops...)
+	return r.job.client.Failure("withdraw", r.job.path, recipe.Joined(err, r.hold.Release(ctx)))
 }
 
 // End puts the end of a run on record, failed if failure is not nil, and

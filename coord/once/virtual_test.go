@@ -445,3 +445,97 @@ func TestAServerThatLagsGivesAFormerResultOnlyWhereRecordsAreKeptForEver(t *test
 		asks("new")
 	})
 }
+
+// One record was overwritten by another program.
+func TestF86ACorruptRecordIsReportedAndTheOthersAreListedAndPruned(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		o := ledger(b, c, "/jobs", once.KeepLast(1))
+		for _, key := range []string{"a", "b", "c"} {
+			require.NoError(b, coordtest.Err(ledger(b, c, "/jobs", once.Keep(time.Hour)).Do(b.Context(), key, says("done"))))
+		}
+		dir, err := once.Dir(o, "a")
+		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(c.Set(b.Context(), dir+"/a/record", []byte("garbage"), -1)))
+		is := map[string]once.State{}
+		for _, r := range list(b, o) {
+			is[r.Key] = r.State
+		}
+		require.Equal(b, map[string]once.State{"a": once.Corrupt, "b": once.Done, "c": once.Done}, is)
+		require.ErrorIs(b, coordtest.Err(o.Do(b.Context(), "a", never(b))), coord.ErrInvalid)
+		for _, want := range []int{1, 0} {
+			n, err := o.Prune(b.Context())
+			require.ErrorIs(b, err, coord.ErrInvalid, "it is reported as often as one asks")
+			require.ErrorContains(b, err, "/a/record")
+			require.Equal(b, want, n)
+		}
+		require.Equal(b, []string{"a", "c"}, keys(list(b, o)))
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "d", says(""))))
+		require.NoError(b, o.Forget(b.Context(), "a"))
+		require.NoError(b, coordtest.Err(o.Prune(b.Context())))
+		require.Equal(b, []string{"d"}, keys(list(b, o)))
+	})
+}
+
+// The context ends at any moment around the record of the attempt.
+func TestF87AnAttemptCountsOnlyIfTheFunctionWasCalled(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		const way, tries = 10 * time.Millisecond, 300
+		c := b.Open()
+		for name, opts := range map[string][]once.Option{"kept": {once.Attempts(1, 0)}, "pruned": {once.Attempts(1, 0), once.KeepLast(100)}} {
+			o := ledger(b, c, "/"+name, opts...)
+			require.NoError(b, coordtest.Err(o.Do(b.Context(), "another", says("")))) // makes the directories
+			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
+			called := 0
+			for i := range tries {
+				key := fmt.Sprint(i)
+				before := called
+				_, err := o.Do(b.Within(time.Duration(i)*time.Millisecond), key, func(context.Context, *once.Run) ([]byte, error) {
+					called++
+					return nil, nil
+				})
+				if called == before {
+					require.ErrorIs(b, err, context.DeadlineExceeded, key)
+					time.Sleep(time.Second)
+					res, err := o.Do(b.Context(), key, says("later"))
+					require.NoError(b, err, key)
+					require.Equal(b, 1, res.Attempt, key)
+				}
+			}
+			slow.Remove()
+			require.Positive(b, called)
+			require.Less(b, called, tries)
+		}
+	})
+}
+
+// A failure is on record, and the attempt after it is given up: the record is
+// as it was, and can be pruned.
+func TestAnAttemptThatIsTakenBackLeavesTheOneBeforeOnRecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		o := ledger(b, c, "/jobs", once.KeepLast(1))
+		require.Equal(b, errNoLuck, coordtest.Err(o.Do(b.Context(), "report", fails)))
+		before := list(b, o)
+		r, _, err := o.Begin(b.Context(), "report")
+		require.NoError(b, err)
+		require.Equal(b, 2, r.Attempt)
+		require.NoError(b, r.Withdraw(b.Context()))
+		require.ErrorIs(b, r.Err(), coord.ErrReleased)
+		require.Equal(b, before, list(b, o))
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "another", says(""))))
+		require.NoError(b, coordtest.Err(o.Prune(b.Context())))
+		require.Equal(b, []string{"another"}, keys(list(b, o)))
+	})
+}
+
+func TestAJobDoesNotRunWhenItsClientIsClosed(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		o := ledger(b, c, "/jobs")
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "first", says(""))))
+		b.Close(c)
+		require.ErrorIs(b, coordtest.Err(o.Do(b.Context(), "second", never(b))), coord.ErrClosed)
+		require.ErrorIs(b, coordtest.Err(o.TryDo(b.Context(), "second", never(b))), coord.ErrClosed)
+	})
+}

@@ -106,6 +106,9 @@ func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Conte
 func (b Bound) Do(
 	ctx context.Context, acquire func(context.Context) (*coord.Hold, error), f func(ctx context.Context, h *coord.Hold) error,
 ) error {
+	if f == nil {
+		return Do(ctx, acquire, f) // which refuses it
+	}
 	return Do(ctx, acquire, func(ctx context.Context, h *coord.Hold) error {
 		inside, returned := b.Context(ctx, h)
 		defer returned()

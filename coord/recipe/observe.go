@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Observe yields what look reads: now, and again whenever that is no longer the
@@ -20,6 +21,10 @@ func Observe[T any](
 ) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last T
+		if look == nil || same == nil {
+			yield(last, c.Failure("observe", path, wire.Invalid("the function is nil")))
+			return
+		}
 		begun := false
 		err := c.Wait(ctx, func(v *coord.View) (stop bool, err error) {
 			now, err := look(v)

@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Record is the data of a node that clients agree on. Each of them changes it
@@ -50,10 +51,10 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 	}
 }
 
-// Change replaces the data by the result of decide. decide is given the data as
-// they are (the Stat is zero while there is no record, which is made then, with
-// its parents), and is asked again when another client was faster. When decide
-// fails, it is asked once more about the latest data, for a server that lags
+// Change replaces the data by the result of decide. decide is given a copy of
+// the data as they are (the Stat is zero while there is no record, which is
+// made then, with its parents), and is asked again when another client was
+// faster. When decide fails, it is asked once more about the latest data, for a server that lags
 // behind may have answered the read; when it fails again, nothing is written.
 // When it returns the data that it was given, write only checks that they are
 // still the latest. Two requests, one less if this process watches the record,
@@ -69,6 +70,9 @@ func (r Record) Change(
 	ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error),
 	decide func(data []byte, stat coord.Stat) ([]byte, error),
 ) error {
+	if write == nil || decide == nil {
+		return r.client.Failure("change", r.path, wire.Invalid("the function is nil"))
+	}
 	from := r
 	for first := true; ; first = false {
 		data, stat, err := from.read(ctx, first)
@@ -76,7 +80,7 @@ func (r Record) Change(
 		if err != nil && !missing {
 			return err
 		}
-		next, err := decide(data, stat)
+		next, err := decide(bytes.Clone(data), stat)
 		switch {
 		case err != nil && from == r:
 			from.client = r.client.Fresh() // the watch, or the server, may have yet to hear of a change

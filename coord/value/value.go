@@ -54,13 +54,15 @@ func (v *Value) Get(ctx context.Context) (State, error) {
 	return state(data, stat), err
 }
 
-// Change replaces the value by what decide returns, once. decide is given the
-// value as it is, and is called again when another client was faster; it must
-// not change the data that it is given. When it fails, it is asked once more
-// about the latest value, and Change returns its error if it fails again. When
-// it returns the value as it is, nothing is changed, but a missing one is made,
-// empty.
+// Change replaces the value by what decide returns, once. decide is given a
+// copy of the value as it is, and is called again when another client was
+// faster. When it fails, it is asked once more about the latest value, and
+// Change returns its error if it fails again. When it returns the value as it
+// is, nothing is changed, but a missing one is made, empty.
 func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, error)) error {
+	if decide == nil {
+		return v.client.Failure("change", v.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+	}
 	var undecided *verdict
 	var unconfirmed error
 	err := v.client.Retry(ctx, func(ctx context.Context) error {

@@ -12,7 +12,7 @@ var members = []mutant{
 	off("group: a request to leave does not hide the data", in(groups, "TestAMemberThatIsAsked"),
 		"Group.look", `inspect.OwnData(data)`, `data`),
 	off("group: data that mean a request are refused", in(groups, "TestWhatIsNoMember"),
-		"check", `if inspect.IsRevocation(data) {`, `if false {`),
+		"Group.join", `if err := inspect.CheckData(spec.Data); err != nil {`, `if err := inspect.CheckData(spec.Data); err != nil && false {`),
 	off("group: an ID is a node's name", in(groups, "TestWhatIsNoMember"),
 		"Group.join", `if id == "" || strings.ContainsRune(id, '/') {`, `if false {`),
 	off("group: Kazoo's members have their own names", in(groups, "TestOnlyMembers"),
