@@ -24,10 +24,11 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 	cl.client.opts.emit(e)
 }
 
-// Report tells the client's log and its observers of something that a recipe
-// has found: its kind at level, with path and error.
+// Report tells the client's log, or without one [slog.Default], and its
+// observers of something that a recipe has found: its kind at level, with path
+// and error.
 func (c *Client) Report(level slog.Level, e event.Event) {
-	c.opts.Log.Log(context.Background(), level, e.Kind, "path", e.Path, "err", e.Err)
+	c.opts.Waiting.Log(context.Background(), level, e.Kind, "path", e.Path, "err", e.Err)
 	c.opts.emit(e)
 }
 

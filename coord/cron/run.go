@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -67,6 +69,11 @@ func (s *Slot) perform(ctx context.Context, f Func) {
 		s.Abandon()
 		s.cron.report(once.Result{Key: s.Key, State: once.Unfinished, Attempt: s.Attempt}, failure)
 		return
+	}
+	if failure != nil {
+		s.cron.client.Report(slog.LevelWarn, event.Event{
+			Kind: event.Failed, Path: s.cron.path, Err: fmt.Errorf("slot %s, attempt %d: %w", s.Key, s.Attempt, failure),
+		})
 	}
 	ending, cancel := recipe.Grace(ctx)
 	defer cancel()

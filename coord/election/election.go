@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -215,6 +217,9 @@ func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func
 	}
 	if ctx.Err() == nil && errors.Is(context.Cause(well), recipe.ErrUnwell) {
 		err = nil
+		e.client.Report(slog.LevelWarn, event.Event{
+			Kind: event.Failed, Path: e.line.Dir, Err: fmt.Errorf("the candidate resigns, or leaves the line: %w", context.Cause(well)),
+		})
 	}
 	return begun, err
 }

@@ -19,6 +19,7 @@ const (
 	StrayRemoved    = "stray removed"     // a server that had been cut off made an own node late; it was deleted
 	ClockAhead      = "clock ahead"       // this client's clock is ahead of the ensemble's, which decides for all; Err says by how much
 	MarkAhead       = "mark ahead"        // a schedule's mark lies in the future; Err says how far, and what to do
+	Failed          = "failed"            // a function that a recipe ran, or a leader's health check; Err says why
 	NodeStranded    = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 

@@ -44,7 +44,7 @@ func TestF66ARecordIsKeptForItsTimeHoweverTheClocksDiffer(t *testing.T) {
 func TestAttemptsAreTheirTimeApartHoweverTheClocksDiffer(t *testing.T) {
 	skewed(t, func(b coordtest.Bubble) {
 		opt := once.Attempts(2, 10*time.Minute)
-		require.Equal(b, errNoLuck, coordtest.Err(ledger(b, b.Open(), "/jobs", opt).TryDo(b.Context(), "report", fails)))
+		require.ErrorIs(b, coordtest.Err(ledger(b, b.Open(), "/jobs", opt).TryDo(b.Context(), "report", fails)), errNoLuck)
 		failed := time.Now()
 		time.Sleep(time.Minute)
 		_, err := ledger(b, b.Open(), "/jobs", opt).Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) {

@@ -73,6 +73,6 @@ func ExampleAttempts() {
 	_, err = payments.Do(ctx, "7", pay)
 	fmt.Println(err)
 	// Output:
-	// no funds
+	// do /payments: "7", attempt 1: no funds
 	// do /payments: all attempts have failed: "7", attempt 1: no funds
 }

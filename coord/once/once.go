@@ -128,8 +128,8 @@ type Func = func(ctx context.Context, run *Run) ([]byte, error)
 // of an earlier one, by whichever client. While another client runs the job, Do
 // waits for that until ctx ends.
 //
-// If f fails, Do returns f's error as it is. The failure is on record, and the
-// next caller tries again, or Do itself if there are [Attempts] left. When none
+// If f fails, Do returns an error that wraps f's, logs it at Warn, and puts it
+// on record; the next caller tries again, or Do itself if there are [Attempts] left. When none
 // is left, Do fails with [ErrFailed] or [ErrUnfinished] without running f, and
 // the Result says what is known.
 //

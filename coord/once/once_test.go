@@ -162,7 +162,7 @@ func TestWhoComesMeanwhileWaitsForTheResultWithinItsContextOrIsToldThatItRuns(t 
 func TestTheNextCallerTriesAfterAFailure(t *testing.T) {
 	each(t, func(s scene) {
 		res, err := s.ledger().Do(coordtest.Limited(s), "report", fails)
-		require.Equal(s, errNoLuck, err, "as it is")
+		require.ErrorIs(s, err, errNoLuck)
 		require.Equal(s, once.Failed, res.State)
 		require.Equal(s, "no luck", list(s, s.ledger())[0].Err)
 		res, err = s.ledger().Do(coordtest.Limited(s), "report", func(_ context.Context, r *once.Run) ([]byte, error) {
@@ -186,10 +186,10 @@ func TestAJobIsGivenUpAfterItsAttempts(t *testing.T) {
 		}
 		o := s.ledger(once.Attempts(3, time.Millisecond))
 		_, err := o.TryDo(coordtest.Limited(s), "report", failing)
-		require.Equal(s, errNoLuck, err)
+		require.ErrorIs(s, err, errNoLuck)
 		require.EqualValues(s, 1, ran.Load(), "a try is one attempt")
 		_, err = o.Do(coordtest.Limited(s), "report", failing)
-		require.Equal(s, errNoLuck, err)
+		require.ErrorIs(s, err, errNoLuck)
 		require.EqualValues(s, 3, ran.Load())
 		for _, other := range []*once.Once{o, s.ledger(once.Attempts(2, 0))} {
 			res, err := other.Do(coordtest.Limited(s), "report", never(s))
@@ -500,7 +500,7 @@ func TestAJobThatHasFailedIsOverIfItMayFailOnce(t *testing.T) {
 		crashed, _, err := o.Begin(coordtest.Limited(s), "report")
 		require.NoError(s, err)
 		crashed.Abandon()
-		require.Equal(s, errNoLuck, coordtest.Err(o.Do(coordtest.Limited(s), "report", fails)))
+		require.ErrorIs(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", fails)), errNoLuck)
 		res, err := o.Do(coordtest.Limited(s), "report", never(s))
 		require.ErrorIs(s, err, once.ErrFailed)
 		require.Equal(s, 2, res.Attempt)

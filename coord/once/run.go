@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -54,9 +56,25 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 		}
 		res, failure, err := r.perform(ctx, f)
 		if err != nil || failure == nil || try || o.failOnce || r.Attempt >= o.attempts || ctx.Err() != nil {
-			return res, recipe.Joined(failure, err)
+			return res, recipe.Joined(r.explain(op, failure), err)
 		}
 	}
+}
+
+// explain says which attempt of which job a function's failure ended.
+func (r *Run) explain(op string, failure error) error {
+	if failure == nil {
+		return nil
+	}
+	return &coord.OpError{Op: op, Path: r.job.path, Err: fmt.Errorf("%q, attempt %d: %w", r.Key, r.Attempt, failure)}
+}
+
+// failed names the ledger and the key, where err names a node of theirs.
+func (o *Once) failed(op, key string, err error) error {
+	if inner, ok := err.(*coord.OpError); ok {
+		err = fmt.Errorf("%q: %w", key, inner.Err)
+	}
+	return o.client.Failure(op, o.path, err)
 }
 
 // perform runs the function and ends the run.
@@ -65,6 +83,9 @@ func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err err
 	inside, returned := r.Bounded(ctx)
 	data, failure := f(inside, r)
 	returned()
+	if failure != nil {
+		r.job.client.Report(slog.LevelWarn, event.Event{Kind: event.Failed, Path: r.job.path, Err: r.explain("run", failure)})
+	}
 	ending, cancel := recipe.Grace(ctx)
 	defer cancel()
 	res, err = r.End(ending, data, failure)
@@ -82,7 +103,7 @@ func (o *Once) begin(ctx context.Context, op, key string, try bool) (*Run, Resul
 		j.reader = o.client.Fresh() // a server that lags shows records that were deleted
 	}
 	r, found, err := j.begin(ctx)
-	return r, found.result(key), o.client.Failure(op, o.path, err)
+	return r, found.result(key), o.failed(op, key, err)
 }
 
 // errOver: the record says how the job ended.
@@ -327,7 +348,7 @@ func (r *Run) End(ctx context.Context, data []byte, failure error) (Result, erro
 		own.State = Unfinished // for all that is known
 		r.Abandon()
 	}
-	return own.result(r.Key), r.job.client.Failure("end", r.job.path, recipe.Joined(tooLarge, err))
+	return own.result(r.Key), r.job.failed("end", r.Key, recipe.Joined(tooLarge, err))
 }
 
 func (r *Run) end(ctx context.Context, data []byte, failure error) (record, error) {

@@ -149,7 +149,7 @@ func TestAttemptsAreTheirTimeApart(t *testing.T) {
 		require.NoError(b, err)
 		require.Equal(b, []time.Duration{0, time.Minute, 3 * time.Minute, 7 * time.Minute}, at)
 		_, err = o.TryDo(b.Context(), "other", fails)
-		require.Equal(b, errNoLuck, err)
+		require.ErrorIs(b, err, errNoLuck)
 		other := ledger(b, b.Open(), "/jobs", once.Attempts(4, time.Minute))
 		require.ErrorIs(b, coordtest.Err(other.TryDo(b.Context(), "other", never(b))), coord.ErrBusy, "too early")
 		require.ErrorIs(b, coordtest.Err(other.Do(b.Within(30*time.Second), "other", never(b))), context.DeadlineExceeded)
@@ -318,7 +318,7 @@ func TestTheCostOfAJob(t *testing.T) {
 		require.NoError(b, do(o, "first", says(""))()) // makes the directories and the version guard
 		require.LessOrEqual(b, requests(do(o, "second", says(""))), 18)
 		require.Equal(b, 1, requests(do(o, "second", never(b))))
-		require.Equal(b, errNoLuck, do(o, "again", fails)())
+		require.ErrorIs(b, do(o, "again", fails)(), errNoLuck)
 		const way = 50 * time.Millisecond
 		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
 		begun := time.Now()
@@ -329,7 +329,7 @@ func TestTheCostOfAJob(t *testing.T) {
 		for i := range 8 {
 			require.NoError(b, do(k, fmt.Sprint(i), says(""))())
 		}
-		require.Equal(b, errNoLuck, do(o, "once more", fails)())
+		require.ErrorIs(b, do(o, "once more", fails)(), errNoLuck)
 		require.LessOrEqual(b, requests(do(k, "once more", says(""))), 10+8+7)
 	})
 }
@@ -338,7 +338,7 @@ func TestTheCostOfAJob(t *testing.T) {
 func TestATryOfAFailedJobThatAnotherHasSaysThatItRuns(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		o, other := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour)), ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour))
-		require.Equal(b, errNoLuck, coordtest.Err(o.TryDo(b.Context(), "report", fails)))
+		require.ErrorIs(b, coordtest.Err(o.TryDo(b.Context(), "report", fails)), errNoLuck)
 		res, err := other.TryDo(b.Context(), "report", never(b))
 		require.ErrorIs(b, err, coord.ErrBusy)
 		require.Equal(b, once.Failed, res.State, "it is too early")
@@ -400,7 +400,7 @@ func TestAllRecordsThatAreNotKeptArePruned(t *testing.T) {
 		}
 		for i := range 5 {
 			for range 3 {
-				require.Equal(b, errNoLuck, coordtest.Err(o.Do(b.Context(), fmt.Sprint("short ", i), fails)))
+				require.ErrorIs(b, coordtest.Err(o.Do(b.Context(), fmt.Sprint("short ", i), fails)), errNoLuck)
 			}
 		}
 		n, err := ledger(b, b.Open(), "/jobs", once.KeepLast(1)).Prune(b.Context())
