@@ -87,8 +87,8 @@ func (l *lookout) isDue(now time.Time) bool {
 	return !l.looking && now.After(l.next) && (l.watch == nil || l.watch.Fired() != session.Pending)
 }
 
-// look looks at the line in which the claim holds. The farther back in line, the
-// longer it is until the next look: a thousand that share a line list it
+// look looks at the line in which the claim holds. The farther back in line,
+// the longer it is until the next look: a thousand that share a line list it
 // together little more often than ten do.
 func (o *lookouts) look(l *lookout, cl *claim) {
 	watch, place := cl.lookAtLine()

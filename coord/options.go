@@ -155,11 +155,11 @@ func WithMaxPacket(bytes int) Option {
 // if there was no connection yet) and then every 30 s; that the servers have
 // lost changes which this client saw, as after a restored backup; and what
 // recipes report: a function of once or cron that failed, a leader that resigns
-// since its health check failed, a clock that is wrong. At Info:
-// sessions and connections that begin, connections that end, and what
-// [Client.Close] ends. At Debug: each attempt to connect that failed. Without
-// this option only the wait for the first connection, and what recipes report,
-// are logged, by [slog.Default]. A handler that blocks delays the session's probes, and so
+// since its health check failed, a clock that is wrong. At Info: sessions and
+// connections that begin, connections that end, and what [Client.Close] ends.
+// At Debug: each attempt to connect that failed. Without this option only the
+// wait for the first connection, and what recipes report, are logged, by
+// [slog.Default]. A handler that blocks delays the session's probes, and so
 // ends the holds.
 func WithLogger(log *slog.Logger) Option {
 	return option(log != nil, func(o *options) { o.Log, o.Waiting = log, log },

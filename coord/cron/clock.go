@@ -28,8 +28,8 @@ type told struct {
 }
 
 // now is the time by which this client says what is due: its own, but no more
-// than a minute ahead of the ensemble's. Otherwise a client whose clock is wrong
-// would take the slots of days or years from all others.
+// than a minute ahead of the ensemble's. Otherwise a client whose clock is
+// wrong would take the slots of days or years from all others.
 func (c *Cron) now(ctx context.Context) (time.Time, error) {
 	own := c.clock()
 	known, err := c.ensembleTime(ctx, own.Add(-ahead))

@@ -18,8 +18,8 @@ import (
 //   - GET /leader: 200 if this process leads, otherwise 503, which lets a load
 //     balancer find the leader. The answer says who leads in either case.
 //
-// As Kubernetes calls them: /readyz is the readiness probe. None of the three is
-// a liveness probe: a check of something that all replicas share, such as a
+// As Kubernetes calls them: /readyz is the readiness probe. None of the three
+// is a liveness probe: a check of something that all replicas share, such as a
 // database, fails for all at once, and a liveness probe would restart them all;
 // a leader whose check fails resigns by itself. To have a replica restarted
 // whose own process is stuck, probe something that only it answers for.

@@ -118,7 +118,8 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 }
 
 // oldAt returns which times are so long ago that [Keep] does not keep what is
-// of them, by the ensemble's clock. It makes no request if there are no entries.
+// of them, by the ensemble's clock. It makes no request if there are no
+// entries.
 func (o *Once) oldAt(ctx context.Context, entries int) (old func(at time.Time) bool, err error) {
 	if o.keep == 0 || entries == 0 {
 		return func(time.Time) bool { return false }, nil

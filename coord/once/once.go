@@ -129,9 +129,9 @@ type Func = func(ctx context.Context, run *Run) ([]byte, error)
 // waits for that until ctx ends.
 //
 // If f fails, Do returns an error that wraps f's, logs it at Warn, and puts it
-// on record; the next caller tries again, or Do itself if there are [Attempts] left. When none
-// is left, Do fails with [ErrFailed] or [ErrUnfinished] without running f, and
-// the Result says what is known.
+// on record; the next caller tries again, or Do itself if there are [Attempts]
+// left. When none is left, Do fails with [ErrFailed] or [ErrUnfinished] without
+// running f, and the Result says what is known.
 //
 // If the hold was lost before f's end was on record, the error matches
 // [coord.ErrLost] (with f's own error, by go-multierror, if it failed); if the

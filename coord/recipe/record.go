@@ -54,11 +54,12 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // Change replaces the data by the result of decide. decide is given a copy of
 // the data as they are (the Stat is zero while there is no record, which is
 // made then, with its parents), and is asked again when another client was
-// faster. When decide fails, it is asked once more about the latest data, for a server that lags
-// behind may have answered the read; when it fails again, nothing is written.
-// When it returns the data that it was given, write only checks that they are
-// still the latest. Two requests, one less if this process watches the record,
-// and two more for each time that another was faster, or that decide failed.
+// faster. When decide fails, it is asked once more about the latest data, for a
+// server that lags behind may have answered the read; when it fails again,
+// nothing is written. When it returns the data that it was given, write only
+// checks that they are still the latest. Two requests, one less if this process
+// watches the record, and two more for each time that another was faster, or
+// that decide failed.
 //
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
 // holder makes, or [coord.ExactlyOnce.Txn]. The first two answer

@@ -1,6 +1,6 @@
 // Cron: three replicas have the same schedule, and each slot is run by one of
-// them. The first one is killed in the middle of a slot, which another runs, and
-// after it the slots that came due meanwhile.
+// them. The first one is killed in the middle of a slot, which another runs,
+// and after it the slots that came due meanwhile.
 //
 //	go run ./examples/cron
 package main

@@ -114,8 +114,8 @@ func wholeSeconds(every string) error {
 	return nil
 }
 
-// weekday is an item with 7 in the last field of a crontab: alone, or as the end
-// of a range, with a step or without.
+// weekday is an item with 7 in the last field of a crontab: alone, or as the
+// end of a range, with a step or without.
 var weekday = regexp.MustCompile(`^(?:([0-7])-)?7(?:/([1-9]))?$`)
 
 // sundays writes the weekday 7, which crontabs have for Sunday, as 0.

@@ -101,8 +101,8 @@ var strangers = []string{
 	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
 }
 
-// sequential is the end of a name that is a contender's, if of no recipe that is
-// known.
+// sequential is the end of a name that is a contender's, if of no recipe that
+// is known.
 var sequential = regexp.MustCompile(`\d{10}$`)
 
 // foreigners are contenders of the other dialect: claims behind one are

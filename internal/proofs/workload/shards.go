@@ -111,8 +111,8 @@ func ShareKeys(n int) Use {
 }
 
 // Reside is a member of a set of shards, with an ID of its own, that goes on
-// whatever happens. It comes with n keys, or with no list if n is 0. Its functions fail, panic, exit and hang now and then,
-// until the faults are over.
+// whatever happens. It comes with n keys, or with no list if n is 0. Its
+// functions fail, panic, exit and hang now and then, until the faults are over.
 func Reside(n int, opts ...shards.Option) Use {
 	return func(w *Worker, c *coord.Client) bool {
 		opts := append([]shards.Option{
