@@ -3,7 +3,7 @@ package main
 // members is who is in a group, and what becomes of values and counters.
 var members = []mutant{
 	off("group: one waits for the other that has its ID", in(groups, "TestOneAtATimeHasAnID"),
-		"Group.join", `if !errors.Is(err, coord.ErrNodeExists) {`, `if true {`),
+		"Group.acquire", `if !errors.Is(err, coord.ErrNodeExists) {`, `if true {`),
 	off("group: a member whose session is lost joins again", in(groups, "TestAMemberWhoseSessionIsLost"),
 		"Group.Stay", `		case <-m.Done():`, `		case <-m.Done():
 			return nil`),
@@ -12,9 +12,9 @@ var members = []mutant{
 	off("group: a request to leave does not hide the data", in(groups, "TestAMemberThatIsAsked"),
 		"Group.look", `inspect.OwnData(data)`, `data`),
 	off("group: data that mean a request are refused", in(groups, "TestWhatIsNoMember"),
-		"Group.join", `if err := inspect.CheckData(spec.Data); err != nil {`, `if err := inspect.CheckData(spec.Data); err != nil && false {`),
+		"Group.acquire", `if err := inspect.CheckData(spec.Data); err != nil {`, `if err := inspect.CheckData(spec.Data); err != nil && false {`),
 	off("group: an ID is a node's name", in(groups, "TestWhatIsNoMember"),
-		"Group.join", `if id == "" || strings.ContainsRune(id, '/') {`, `if false {`),
+		"Group.acquire", `if id == "" || strings.ContainsRune(id, '/') {`, `if false {`),
 	off("group: Kazoo's members have their own names", in(groups, "TestOnlyMembers"),
 		"Group.look", `return !strings.HasSuffix(name, g.suffix)`, `return false`),
 	off("value: a change is made once", in(values, "TestAChangeWhoseReplies"),

@@ -51,7 +51,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		{"--allow-remote allows it", "ui --listen 192.0.2.1:80"},
 		{"write HOST:PORT", "ui --listen 8080"},
 		{"--listen: address foo: missing port", "exporter --listen foo /l"},
-		{"--listen: it is empty", "exporter --listen= /l"},
+		{"--listen is empty: give it a value", "exporter --listen= /l"},
 		{"usage: coorddemo ls [flags] [<path>]", "ls /l /m"},
 		{"usage: coorddemo version [flags]\n", "version now"},
 		{"--every goes with --watch", "ls --every 3s /l"},
