@@ -394,7 +394,7 @@ func TestHelpIsHadInTwoWaysAndThatOfAVerbEndsWithExamples(t *testing.T) {
 	text := word.Gives(0)
 	require.Equal(t, flag.Output(), text)
 	require.Contains(t, text, "Usage: coorddemo queue put")
-	require.Contains(t, text, "\nExamples:\n  coorddemo queue put /jobs one two")
+	require.Contains(t, text, "\nExamples:\n  coorddemo queue put /jobs -- one two")
 	all := cmdtest.Start(t, "help").Gives(0)
 	require.Contains(t, all, "Usage: coorddemo")
 	require.Contains(t, all, "doublebarrier")

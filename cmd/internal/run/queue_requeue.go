@@ -31,7 +31,8 @@ func (v *queueRequeue) Run(s *term.Streams, c *conn.Connection) error {
 		moved, err := v.putBack(ctx, q)
 		told := term.Plural(moved, "letter", "letters") + " put back"
 		if err != nil {
-			return term.StatusOf(conn.Failure(fmt.Errorf("%w (%s before)", err, told))).With("requeued", moved)
+			failed := &term.ExitError{Code: term.StatusOf(conn.Failure(err)).Code, Err: fmt.Errorf("%w (%s before)", err, told)}
+			return failed.With("requeued", moved)
 		}
 		return s.Print(map[string]any{"path": string(v.Path), "requeued": moved}, "%s\n", told)
 	})

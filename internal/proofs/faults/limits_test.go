@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -374,14 +375,21 @@ func (s scene) ephemerals() (found []string) {
 				found = append(found, node.Path)
 			}
 		}
-		return found
 	case zktest.Real:
-		return dumped(s.w.Real(), root)
+		found = dumped(s.w.Real(), root)
+	default:
+		for _, server := range s.w.Ensemble().Servers() {
+			found = append(found, dumped(server, root)...)
+		}
 	}
-	for _, server := range s.w.Ensemble().Servers() {
-		found = append(found, dumped(server, root)...)
-	}
-	return found
+	return slices.DeleteFunc(found, ofClient)
+}
+
+// ofClient reports whether a node belongs to a client that is open, and not to
+// a call: what its queues have for each of their clients.
+func ofClient(node string) bool {
+	dir := path.Base(path.Dir(node))
+	return dir == "consumers" || dir == "producers"
 }
 
 // dumped lists the ephemeral nodes below root that a server has.

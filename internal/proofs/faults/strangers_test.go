@@ -127,7 +127,6 @@ func TestF64EachRecipeMeetsAContenderOfAnUnknownRecipe(t *testing.T) {
 			return err
 		}},
 		"shards, their members": {"/members", nil, shareKey},
-		"shards, a key":         {"/keys/a", coord.ErrForeign, shareKey},
 		"double barrier": {"", nil, func(ctx context.Context, c *coord.Client, at string) error {
 			m, err := must(doublebarrier.New(c, at, 1)).Enter(ctx)
 			if err == nil {
