@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,15 +60,15 @@ func TestWhatFailsUnderARecipeIsLoggedOnceAtWarn(t *testing.T) {
 		"election": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {
 			ctx, stop := context.WithTimeout(ctx, time.Minute)
 			defer stop()
-			well := true
+			var sick atomic.Bool
 			e := must(election.New(c, "/failing", election.WithHealth(time.Second, 3, func(context.Context) error {
-				if !well {
+				if sick.Load() {
 					return errDiskFull
 				}
 				return nil
 			})))
 			err := e.Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
-				well = false
+				sick.Store(true)
 				<-ctx.Done()
 				return nil
 			})

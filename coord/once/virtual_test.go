@@ -515,7 +515,7 @@ func TestAnAttemptThatIsTakenBackLeavesTheOneBeforeOnRecord(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		o := ledger(b, c, "/jobs", once.KeepLast(1))
-		require.Equal(b, errNoLuck, coordtest.Err(o.Do(b.Context(), "report", fails)))
+		require.ErrorIs(b, coordtest.Err(o.Do(b.Context(), "report", fails)), errNoLuck)
 		before := list(b, o)
 		r, _, err := o.Begin(b.Context(), "report")
 		require.NoError(b, err)
