@@ -60,6 +60,7 @@ func TestOneServerUnderTwoNamesIsNotSeveralEnsembles(t *testing.T) {
 		addresses, _ := conn.AddressesOf(w.ConnectString())
 		_, port, err := net.SplitHostPort(addresses[0])
 		require.NoError(t, err)
+		require.Zero(t, cmdtest.On(t, w, "lock", w.Path("l"), "--", "true").Exit()) // below which it looks
 		p := cmdtest.Start(t, "--zk", w.ConnectString()+",localhost:"+port, "doctor", cmdtest.Below(w))
 		require.NotContains(t, p.Gives(0), "several ensembles")
 
