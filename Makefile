@@ -83,12 +83,12 @@ test-spare: compiled
 
 # Without the race detector, which slows them down tenfold.
 model-medium:
-	set -o pipefail; CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -timeout 30m -v -run '$(MODEL)' ./coord/internal/window \
+	set -o pipefail; CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
 		-scope medium | grep -v '^=== '
 explored: # all that test-waiting skips
 	@for t in $(subst |, ,$(EXPLORED)); do grep -qs "^func $$t(" $(EXPLORING:%=%/*_test.go) || \
 		{ echo "no $$t in $(EXPLORING): mend EXPLORED or EXPLORING"; exit 1; }; done
-	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -timeout 30m -run '^($(EXPLORED))$$' $(EXPLORING)
+	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -run '^($(EXPLORED))$$' $(EXPLORING)
 	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 $(TABLES)
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
