@@ -56,6 +56,9 @@ func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
 	if err != nil {
 		return free, false, err
 	}
+	if err := c.enrol(v); err != nil {
+		return free, false, err
+	}
 	isAhead, err := c.isAhead(v.Context(), m)
 	if err != nil {
 		return free, false, err

@@ -227,3 +227,53 @@ func TestARewoundScheduleRunsSlotsThatRanBeforeTheirTime(t *testing.T) {
 		require.Empty(b, states(b, c))
 	})
 }
+
+// Two programs with different jobs share a path by mistake.
+func TestF70TwoDifferentJobsAtOnePathAreReportedByEachOnce(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		ctx, stop := context.WithCancel(b.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer stop()
+		hosts := map[string]*host{"report": new(host), "report too": new(host), "backup": new(host)}
+		for name, h := range hosts {
+			c := scheduled(b, h.open(b), every(time.Minute), cron.Describe(strings.TrimSuffix(name, " too")))
+			running.Go(func() { _ = c.Run(ctx, nothing) })
+		}
+		time.Sleep(10 * time.Minute)
+		for name, h := range hosts {
+			require.Len(b, h.heard(event.Differs), 1, name)
+		}
+		require.Contains(b, hosts["backup"].heard(event.Differs)[0], `runs another job at this path: "report", and this client "backup"`)
+		one := scheduled(b, b.Open(), every(time.Minute))
+		jobs, err := one.Jobs(b.Context())
+		require.NoError(b, err)
+		require.Len(b, jobs, 2)
+		stop()
+		running.Wait()
+		require.NotEmpty(b, states(b, one), "nobody was refused")
+	})
+}
+
+// The same job, over a session that ends.
+func TestClientsOfOneJobReportNothing(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		ctx, stop := context.WithCancel(b.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer stop()
+		h := new(host)
+		for range 3 {
+			client := h.open(b)
+			c := scheduled(b, client, every(time.Minute), cron.Describe("report"))
+			running.Go(func() { _ = c.Run(ctx, nothing) })
+			time.Sleep(time.Minute)
+			require.NoError(b, b.Server.ExpireSession(client.SessionID()))
+		}
+		time.Sleep(10 * time.Minute)
+		require.Empty(b, h.heard(event.Differs))
+		names, err := b.Open().Children(b.Context(), "/cron/runners")
+		require.NoError(b, err)
+		require.Len(b, names, 3, "each is there again")
+	})
+}

@@ -38,6 +38,7 @@ type Cron struct {
 	late     time.Duration // 0: however late
 	beside   int
 	skip     bool
+	job      string // its description, or ""
 	jitter   time.Duration
 	clock    func() time.Time
 	report   func(once.Result, error)
@@ -222,7 +223,7 @@ func (c *Cron) Ledger() *once.Once { return c.ledger }
 func Key(slot time.Time) string { return slot.UTC().Format(time.RFC3339Nano) }
 
 // Parts are the names of the nodes below a schedule's path.
-func Parts() []string { return append(once.Parts(), "mark") }
+func Parts() []string { return append(once.Parts(), "mark", "runners") }
 
 // begins returns when a slot is due.
 func (c *Cron) begins(slot time.Time) time.Time {

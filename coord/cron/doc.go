@@ -55,7 +55,8 @@
 //   - That the function's own effects happen once: see package once. The token
 //     of a [Slot] is for resources that can refuse an earlier attempt.
 //   - All clients should use the same schedule and the same options. What is due
-//     and what is left out is decided by whoever is first.
+//     and what is left out is decided by whoever is first. Clients that
+//     [Describe] their job report another one at the path.
 //   - The first client of all begins with the slot after its arrival, by the
 //     ensemble's clock.
 //   - [State] counts the slots that were left out, but for the older ones where
@@ -73,6 +74,7 @@
 // # Znodes
 //
 //	/cron/report/mark                                  persistent: one line of JSON
+//	/cron/report/runners/<digest>-<session>            ephemeral: see [Describe]
 //	/cron/report/keys/07/2026-11-23T16:05:00Z/record   as in package once
 //	/cron/report/log, /cron/report/guards              as in package once
 //

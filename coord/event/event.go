@@ -17,6 +17,7 @@ const (
 	Foreign         = "foreign contender" // a contender that cannot be honoured (coord.Line) came after the own one, or is waited for
 	Recovered       = "recovered"         // a create whose reply was lost had taken effect
 	StrayRemoved    = "stray removed"     // a server that had been cut off made an own node late; it was deleted
+	Differs         = "differs"           // another client uses a path in another way than this one; Err says how
 	ClockAhead      = "clock ahead"       // this client's clock is ahead of the ensemble's, which decides for all; Err says by how much
 	MarkAhead       = "mark ahead"        // a schedule's mark lies in the future; Err says how far, and what to do
 	Failed          = "failed"            // a function that a recipe ran, or a leader's health check; Err says why

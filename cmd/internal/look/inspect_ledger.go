@@ -226,6 +226,7 @@ type ScheduleReport struct {
 	LastSuccess *float64  `json:"last_success"` // seconds since the newest slot was due that ended well; null: none on record did
 	Failing     int       `json:"failing"`      // how many of the newest slots that have ended failed, one after the other
 	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if by too much
+	Jobs        []string  `json:"jobs"`         // that are run at present, as their processes describe them
 	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than there is between two slots, or ""
 }
 
@@ -252,7 +253,21 @@ func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.N
 	for _, slot := range state.Open {
 		r.Schedule.Open = append(r.Schedule.Open, cron.Key(slot))
 	}
-	return true, nil
+	return true, r.jobs(ctx, c)
+}
+
+// jobs finds out which jobs are run at the path.
+func (r *Report) jobs(ctx context.Context, c *cron.Cron) error {
+	jobs, err := c.Jobs(ctx)
+	r.Schedule.Jobs = []string{}
+	for _, job := range jobs {
+		r.Schedule.Jobs = append(r.Schedule.Jobs, strings.ToValidUTF8(job.Text, "�"))
+	}
+	slices.Sort(r.Schedule.Jobs)
+	if errors.Is(err, coord.ErrNoAuth) {
+		return nil
+	}
+	return err
 }
 
 // MarkAhead says, for people, that a schedule's mark lies in the future.

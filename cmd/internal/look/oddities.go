@@ -148,6 +148,14 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
+		"different-jobs", "if no change of the schedule is under way, give each its own path: a slot is run for one of them only", func(r Report) string {
+			if r.Schedule == nil {
+				return ""
+			}
+			return is(len(r.Schedule.Jobs) > 1, "%d different jobs at one path: %s", len(r.Schedule.Jobs), Few(r.Schedule.Jobs))
+		},
+	},
+	{
 		"no-members", "start its members, or remove it", func(r Report) string {
 			if r.Shards == nil || r.Shards.Members > 0 {
 				return ""

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -146,11 +147,19 @@ func sundays(schedule string) string {
 	return strings.Join(fields, " ")
 }
 
+// description is what this process runs, for those at the same path: of the
+// command's arguments, which may hold secrets, it has a digest.
+func (v *CronVerb) description() string {
+	args := v.argv()
+	digest := sha256.Sum256([]byte(strings.Join(args, "\x00")))
+	return fmt.Sprintf("%s (%s): %.1000s, digest %x", v.Schedule, v.Timezone, args[0], digest[:4])
+}
+
 func (v *CronVerb) open(client *coord.Client, s coordcron.Schedule) (*coordcron.Cron, error) {
 	missed := map[string]coordcron.Option{
 		"skip": coordcron.Missed(1, lateSlot), "last": coordcron.Missed(1, 0), "all": coordcron.Missed(allMissed, 0),
 	}
-	opts := []coordcron.Option{missed[v.Missed]}
+	opts := []coordcron.Option{missed[v.Missed], coordcron.Describe(v.description())}
 	switch v.Overlap {
 	case "skip":
 		opts = append(opts, coordcron.Skip())

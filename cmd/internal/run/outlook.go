@@ -226,7 +226,7 @@ func (n *narrator) observe(e event.Event) {
 	case e.Kind == event.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
 		n.cutOff()
 		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
-	case e.Kind == event.ClockAhead, e.Kind == event.MarkAhead:
+	case e.Kind == event.ClockAhead, e.Kind == event.MarkAhead, e.Kind == event.Differs:
 		n.once(e)
 	case e.Kind == event.SessionAttended && e.Err != nil:
 		n.streams.Note(noAttendant, e.Err)

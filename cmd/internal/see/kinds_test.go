@@ -118,6 +118,23 @@ func TestF65AMarkFromTheFutureIsShownAndPutBack(t *testing.T) {
 	})
 }
 
+func TestF70TwoDifferentJobsAtOnePathAreShown(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		one := cmdtest.On(t, w, "cron", w.Path("cron"), "@every 1s", "--", "sh", "-c", "echo one")
+		require.Equal(t, "one", one.Line())
+		require.NotContains(t, cmdtest.On(t, w, "ls", w.Path("cron")).Gives(0), "different jobs")
+		two := cmdtest.On(t, w, "cron", w.Path("cron"), "@hourly", "--", "sh", "-c", "echo secret")
+		two.Tells("runs another job at this path")
+		one.Tells("runs another job at this path")
+		const found = "2 different jobs at one path"
+		require.Contains(t, cmdtest.On(t, w, "ls", w.Path("cron")).Gives(0), found)
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("cron")).Gives(0), found)
+		text := cmdtest.On(t, w, "doctor", w.Path("cron")).Gives(term.ExitFailed)
+		require.Contains(t, text, found)
+		require.NotContains(t, text, "secret")
+	})
+}
+
 func TestALedgerIsToldForWhatItIs(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		require.Zero(t, cmdtest.On(t, w, "once", w.Path("jobs"), "key", "--", "true").Exit())

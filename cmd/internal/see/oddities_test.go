@@ -80,6 +80,13 @@ var allPlights = map[string]plight{
 		cmdtest.Contend(p.T, p.w, path, nil)
 		cmdtest.ByHand(p.T, p.w, path+"/mark", `{"through":"2096-01-01T00:00:00Z"}`)
 	}},
+	"different-jobs": {says: "2 different jobs at one path: backup, report", make: func(p *plights, path string) {
+		cmdtest.Contend(p.T, p.w, path, nil)
+		cmdtest.ByHand(p.T, p.w, path+"/mark", `{}`)
+		cmdtest.ByHand(p.T, p.w, path+"/runners", "")
+		cmdtest.ByHand(p.T, p.w, path+"/runners/1-1", "host1\nreport")
+		cmdtest.ByHand(p.T, p.w, path+"/runners/2-1", "host2\nbackup")
+	}},
 	"failing-key": {says: `1 key fails: "one" (the disk is full)`, make: func(p *plights, path string) {
 		ctx, cancel := context.WithCancel(context.Background())
 		s := cmdtest.Must(shards.New(p.c, path, shards.Keys("one")))

@@ -1,0 +1,140 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
+)
+
+// longestJob bounds what [Describe] takes, in bytes.
+const longestJob = 4096
+
+// Describe puts on record what this client runs, and by which schedule, as long
+// as its session lasts: one node, and a watch on the list of them. A client
+// that finds another description there reports it, once ([event.Differs]). It
+// goes on: a change of the schedule may be under way. If none is, two different
+// jobs share a path, and swallow each other's slots.
+func Describe(job string) Option {
+	return func(c *Cron) error {
+		if job == "" || len(job) > longestJob {
+			return fmt.Errorf("%w: a description of %d bytes: it must have 1 to %d", coord.ErrInvalid, len(job), longestJob)
+		}
+		c.job = job
+		return nil
+	}
+}
+
+// Job is what a client runs that has given a description.
+type Job struct {
+	Text string // as [Describe] took it
+	By   string // the [coord.Client.Identity] of the client
+}
+
+func (c *Cron) runners() string { return c.path + "/runners" }
+
+// enrol puts the description on record, and looks for others.
+func (c *Cron) enrol(v *coord.View) error {
+	if c.job == "" {
+		return nil
+	}
+	names, err := v.Dir(c.runners())
+	if err != nil {
+		return err
+	}
+	own := jobID(c.job) + "-" + strconv.FormatUint(uint64(c.client.SessionID()), 16)
+	found := false
+	for _, name := range names {
+		found = found || name == own
+		if err := c.compare(v.Context(), name); err != nil {
+			return err
+		}
+	}
+	if found {
+		return nil
+	}
+	op := coord.EphemeralOp(c.runners()+"/"+own, []byte(c.client.Identity()+"\n"+c.job))
+	err = c.client.Retry(v.Context(), func(ctx context.Context) error {
+		_, err := c.client.Txn(ctx, op)
+		if !errors.Is(err, coord.ErrNoNode) {
+			return err
+		}
+		if err = c.client.EnsureDir(ctx, c.runners()); err == nil {
+			_, err = c.client.Txn(ctx, op)
+		}
+		return err
+	})
+	if errors.Is(err, coord.ErrNodeExists) { // it is not in the listing yet
+		err = nil
+	}
+	return err
+}
+
+// compare reports a description that is not this client's, once.
+func (c *Cron) compare(ctx context.Context, name string) error {
+	id, _, _ := strings.Cut(name, "-")
+	c.mu.Lock()
+	known := c.told.jobs[id]
+	c.mu.Unlock()
+	if known || id == jobID(c.job) {
+		return nil
+	}
+	other, err := c.readJob(ctx, name)
+	if err != nil || other.Text == "" {
+		return err
+	}
+	c.mu.Lock()
+	if c.told.jobs == nil {
+		c.told.jobs = map[string]bool{}
+	}
+	c.told.jobs[id] = true
+	c.mu.Unlock()
+	c.client.Report(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
+		"%s runs another job at this path: %q, and this client %q; each slot is run by one of them only", other.By, other.Text, c.job)})
+	return nil
+}
+
+// readJob reads a description; it is empty if its client has gone.
+func (c *Cron) readJob(ctx context.Context, name string) (Job, error) {
+	data, _, err := c.client.Get(ctx, c.runners()+"/"+name)
+	if errors.Is(err, coord.ErrNoNode) {
+		return Job{}, nil
+	}
+	by, text, _ := strings.Cut(string(data), "\n")
+	return Job{text, by}, err
+}
+
+// Jobs returns the different jobs that clients run at the path at present, as
+// they describe them ([Describe]). More than one swallow each other's slots.
+// One listing, and a read for each of them.
+func (c *Cron) Jobs(ctx context.Context) (all []Job, err error) {
+	names, err := c.client.Children(ctx, c.runners())
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		id, _, _ := strings.Cut(name, "-")
+		if seen[id] || err != nil {
+			continue
+		}
+		var job Job
+		if job, err = c.readJob(ctx, name); err == nil && job.Text != "" {
+			all, seen[id] = append(all, job), true
+		}
+	}
+	return all, c.failed("jobs", err)
+}
+
+// jobID names a description.
+func jobID(text string) string {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(text)) // never fails
+	return strconv.FormatUint(hash.Sum64(), 16)
+}
