@@ -268,6 +268,45 @@ func TestAPlanThatIsNoneIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, errNewerPlan)
 }
 
+// What New accepts fits to the end: all keys have moved, each at another time,
+// and all members say all that they may.
+func TestF84PlansOfFullSizeFitIntoTheirNode(t *testing.T) {
+	const room = 1<<20 - 1 - 2048
+	long := make([]string, 10_000)
+	for i := range long {
+		long[i] = fmt.Sprintf("%075d", i)
+	}
+	keys, err := newList(long)
+	require.NoError(t, err)
+	for name, l := range map[string]list{"10,000 keys of 75 bytes": keys, "100,000 ranges": named(maxRanges)} {
+		t.Run(name, func(t *testing.T) {
+			p := new(Plan).relist(l)
+			p.Room = room
+			there := make([]record, 100)
+			for i, m := range fleet(len(there)) {
+				m.Node = fmt.Sprintf("_c_01234567-89ab-cdef-0123-456789abcdef-member-%010d", i)
+				m.Zone, m.Data, m.Leaving = fmt.Sprintf("zone-%020d", i), make([]byte, 100), i%2 == 0
+				there[i] = record{Format: planFormat, Member: m}
+			}
+			members := p.admit(there)
+			require.Len(t, members, len(there))
+			p = p.next(members, "planner", limits{moves: 1, cooldown: 1 << 40}, func(int) bool { return true }, time.Unix(1<<31, 0))
+			p.Generation, p.Version, p.Room = 1<<62, 1<<62, room
+			for at := range p.Keys {
+				p.Owners[at] = 99
+				p.moved(at, int64(1<<31+at*100))
+			}
+			size := len(p.encode())
+			require.LessOrEqual(t, size, p.bound(p.Members))
+			require.LessOrEqual(t, p.bound(p.Members), room)
+			again, err := decode(p.encode())
+			require.NoError(t, err)
+			require.Equal(t, p.Owners, again.Owners)
+			require.Len(t, again.Moved, len(p.Keys))
+		})
+	}
+}
+
 func TestItemsSpreadEvenlyOverRanges(t *testing.T) {
 	const n, items = 16, 16_000
 	count := map[string]int{}

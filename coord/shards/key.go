@@ -42,8 +42,10 @@ func newWorker(t *term, key string) *worker {
 // own waits for the key, has the function work for it, and releases it.
 func (w *worker) own() {
 	var h *coord.Hold
+	patient := func(ctx context.Context) context.Context { return ctx }
 	err := w.insist(w.wanted, w.waits, func(ctx context.Context) (err error) {
-		h, err = w.claim(ctx)
+		h, err = w.claim(patient(ctx))
+		patient = recipe.Patient // a foreign contender was told of: now wait for its end
 		return err
 	})
 	if w.well(w.key); err != nil {
@@ -83,13 +85,7 @@ func (w *worker) claim(ctx context.Context) (*coord.Hold, error) {
 		}
 		return wait, granted
 	}
-	spec := coord.Spec{Line: line, Kind: "lock", Recipe: w.path, Exclusive: true}
-	h, err := w.client.Acquire(ctx, spec, rule)
-	if errors.Is(err, coord.ErrForeign) {
-		w.waits(attempt{err: err, count: 1})
-		h, err = w.client.Acquire(recipe.Patient(ctx), spec, rule)
-	}
-	return h, err
+	return w.client.Acquire(ctx, coord.Spec{Line: line, Kind: "lock", Recipe: w.path, Exclusive: true}, rule)
 }
 
 // ask asks a contender to give its turn up, until it is gone.

@@ -12,8 +12,6 @@ var shardsOff = []mutant{
 		if failed {
 			return nil
 		}`),
-	off("shards: a key waits for a foreign contender in its line", in(parts, "TestF82ANode"),
-		"worker.claim", `if errors.Is(err, coord.ErrForeign) {`, `if false {`),
 	off("shards: a member that is to have its key again asks for it", in(parts, "TestAKeyThatComesBackUnseen"),
 		"term.apply", `if own[key] && !w.quiet {`, `if own[key] {`),
 	off("shards: a member asks nobody for a time only", in(parts, "TestAKeyThatWasAskedForLate"),
@@ -113,6 +111,8 @@ var shardsOff = []mutant{
 	off("shards: a member that leaves goes when it has nothing left", in(parts, "TestKeysMoveOneByOne|TestAPlannedMove|TestNoKeyIsWithout"),
 		"term.leaveIfDone", `if !t.leaving() || len(t.workers) > 0 || t.err != nil {`, `if !t.leaving() || t.err != nil {`).
 		and("term.leaveIfDone", `if t.plan != nil && len(t.plan.Of(t.node())) > 0 {`, `if false {`),
+	off("shards: a member leaves though nobody asks for its keys", in(parts, "TestF82AMemberLeaves"),
+		"term.apply", `time.AfterFunc(t.client.SessionTimeout(), w.drop)`, `_ = time.AfterFunc`),
 	off("shards: a member is asked to leave", in(parts, "TestAMemberIsAsked"),
 		"term.awaitLeave", `		t.toLeave()`, `		return nil`),
 	off("shards: a router forgets an owner that the plan names no more", in(parts, "TestARouterIsLate"),
