@@ -39,6 +39,8 @@
 //     reaper becomes the program's verb FarewellVerb, which closes the owner's
 //     session (Options.Farewell). If something is left for as long as the
 //     session may last, the reaper ends without doing so.
+//   - A file that the owner made for the command (Options.Discard) is removed
+//     after the command if the owner is gone.
 //   - Events report processes that had to end and could not be made to
 //     (Event.Left, Event.Unsure): nothing may be released then.
 //   - The guard does not wait until its reports are read, nor the owner until

@@ -36,6 +36,7 @@ type keeper struct {
 	pid      int
 	parent   int // of the guard
 	deadline Instant
+	discard  string // to be removed after the command if the owner is gone
 
 	cause    Cause   // why the command has to end; it never goes back to ByItself
 	killAt   Instant // KILL then, if not 0: the command has been sent TERM
@@ -55,11 +56,13 @@ func stand() error {
 	outlive()
 	beCalled(os.Args[0])
 	adoptOrphans()
+	discard := os.Getenv(envDiscard)
+	_ = os.Unsetenv(envDiscard) // it is not for the command, nor for the reaper's guard
 	if isReaper() {
-		return reaper()
+		return reaper(discard)
 	}
 	orders := json.NewDecoder(os.NewFile(ordersFD, "orders"))
-	k := &keeper{parent: os.Getppid()}
+	k := &keeper{parent: os.Getppid(), discard: discard}
 	var first order
 	if err := orders.Decode(&first); err != nil || first.Setup == nil || len(first.Setup.Argv) == 0 {
 		return errors.New("this verb is for the program itself: no orders on descriptor 3")
@@ -167,6 +170,9 @@ func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) E
 		if !k.over() {
 			timer.Reset(k.act(Now()))
 		}
+	}
+	if orders == nil { // the owner is gone
+		_ = os.Remove(k.discard)
 	}
 	k.tty.TakeBack(k.pid, k.setup.OwnerGroup, k.cause != ByItself || k.ended.Status.Signaled())
 	k.ended.Cause, k.ended.Left = k.cause, k.sweep.left

@@ -31,6 +31,7 @@ type Options struct {
 	Terminal  Terminal      // the owner's, which goes to the command if the owner's group is in its foreground
 	Keep      *os.File      // see [Process.Keep]; nil for none
 	Farewell  *Farewell     // what the reaper does if it outlives the owner; nil for nothing
+	Discard   string        // a file that is removed after the command if the owner is gone; "" for none
 }
 
 // Farewell has the reaper become this program's FarewellVerb when the owner is
@@ -75,6 +76,7 @@ func Start(o Options) (*Process, error) {
 	// Out of reach of the keys and of signals to the owner's group.
 	o.Guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	underReaper(o.Guard)
+	o.Guard.Env = append(o.Guard.Environ(), envDiscard+"="+o.Discard)
 	err = o.Guard.Start()
 	for _, theirs := range o.Guard.ExtraFiles {
 		_ = theirs.Close()

@@ -42,7 +42,7 @@ func underReaper(*exec.Cmd) {}
 
 func isReaper() bool { return false }
 
-func reaper() error { return nil }
+func reaper(string) error { return nil }
 
 // bequeath does nothing: there is no reaper.
 func bequeath(*os.File, *Farewell) {}

@@ -92,9 +92,10 @@ func childless() bool {
 }
 
 // depart ends the reaper. If the owner is gone, it keeps the owner's files open
-// until nothing is left of the command, and then becomes the verb Farewell. If
+// until nothing is left of the command, discards the file that the owner made
+// for it, and then becomes the verb Farewell. If
 // something is left for as long as the farewell has time, it just ends.
-func depart(left <-chan *legacy) {
+func depart(left <-chan *legacy, discard string) {
 	l := <-left
 	if l == nil {
 		return
@@ -104,6 +105,7 @@ func depart(left <-chan *legacy) {
 			return
 		}
 	}
+	_ = os.Remove(discard)
 	if l.input < 0 || unix.Dup3(l.input, 0, 0) != nil {
 		return
 	}
@@ -115,7 +117,7 @@ func depart(left <-chan *legacy) {
 // when the guard is killed, orphans become children of the reaper, which kills
 // them and reports to the owner when it is done. It does the same when the
 // owner is gone.
-func reaper() error {
+func reaper(discard string) error {
 	reports := os.NewFile(reportsFD, "reports")
 	guard, err := syscall.ForkExec("/proc/self/exe", []string{guardName, Verb}, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2, ordersFD, reportsFD}, Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -135,7 +137,7 @@ func reaper() error {
 		}
 		close(abandoned)
 	}()
-	defer func() { depart(left) }()
+	defer func() { depart(left, discard) }()
 	ended := reap(guard)
 	for waiting := true; waiting; {
 		select {

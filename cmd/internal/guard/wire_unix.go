@@ -41,6 +41,10 @@ type setup struct {
 	Foreground bool   `json:"foreground"` // hand the terminal to the command
 }
 
+// envDiscard names Options.Discard to whoever is the last to live: the reaper,
+// or the guard where there is none.
+const envDiscard = "ZKCOORD_GUARD_DISCARD"
+
 // Kind says what an event is.
 type Kind string
 

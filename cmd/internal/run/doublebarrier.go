@@ -121,6 +121,8 @@ func (p *place) prepare(cmd *exec.Cmd) error {
 	return file.Close()
 }
 
+func (p *place) discarded() string { return p.file }
+
 // leave waits for the others, and shows the results, if they are wanted.
 func (p *place) leave(ctx context.Context) error {
 	defer p.reportEach(ctx, p.whoHasNotFinished)()
@@ -133,11 +135,21 @@ func (p *place) leave(ctx context.Context) error {
 	}
 	p.results, err = p.member.Gather(ctx, result)
 	for i, r := range p.results {
-		if r != nil && !p.streams.JSON {
-			_, _ = fmt.Fprintf(p.streams.Out, "%d\t%s\n", i, p.streams.Shown(bytes.TrimSuffix(r, []byte("\n")))) // a failure is told at the end
+		if len(r) > 0 && !p.streams.JSON {
+			_, _ = fmt.Fprintf(p.streams.Out, "%d\t%s\n", i, p.inOneLine(r)) // a failure is told at the end
 		}
 	}
 	return err
+}
+
+// inOneLine quotes a result that has several lines, or begins as a quoted one:
+// no part of it looks like the line of another member.
+func (p *place) inOneLine(result []byte) string {
+	text := string(bytes.TrimSuffix(result, []byte("\n")))
+	if strings.ContainsAny(text, "\n\r") || strings.HasPrefix(text, `"`) {
+		return strconv.Quote(text)
+	}
+	return p.streams.Shown([]byte(text))
 }
 
 // reportEach tells something again and again, with --report, until the function
@@ -156,7 +168,7 @@ func (p *place) reportEach(ctx context.Context, what func(ctx context.Context) (
 				return
 			case <-tick.C:
 			}
-			if text, err := what(ctx); err == nil && ctx.Err() == nil {
+			if text, err := what(ctx); err == nil && text != "" && ctx.Err() == nil {
 				p.streams.Note("%s: %s", p.verb.Path, text)
 			}
 		}
@@ -171,6 +183,9 @@ func (p *place) whoHasCome(ctx context.Context) (string, error) {
 
 func (p *place) whoHasNotFinished(ctx context.Context) (string, error) {
 	absent, err := p.barrier.Absent(ctx)
+	if len(absent) == 0 {
+		return "", err
+	}
 	who := make([]string, len(absent))
 	for i, a := range absent {
 		who[i] = fmt.Sprintf("%d (%s)", a.Index, cmp.Or(a.Owner, "gone"))
@@ -234,7 +249,7 @@ func (p *place) story(inside float64, err error) map[string]any {
 			switch {
 			case term.NotText(r) != nil:
 				results[i] = term.DataOf(r)
-			case r != nil:
+			case len(r) > 0:
 				results[i] = string(r)
 			}
 		}

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,6 +75,40 @@ func TestAResultThatIsNoTextIsWholeInJSON(t *testing.T) {
 		require.Zero(t, p.Exit())
 		require.Equal(t, []any{map[string]any{"data_base64": "/zA="}}, cmdtest.Parse[map[string]any](t, p.Stderr.String())["results"])
 	})
+}
+
+func TestAResultDoesNotLookLikeAnotherMembers(t *testing.T) {
+	w := cmdtest.World(t)
+	const script = `case $COORD_INDEX in 0) printf 'mine\n1\tforged\n\n' ;; 1) printf '"quoted' ;; esac >$COORD_RESULT`
+	members := make([]*cmdtest.Process, 3)
+	for i := range members {
+		members[i] = cmdtest.Member(t, w, 3, script, "--results")
+	}
+	for _, p := range members {
+		require.Equal(t, `0`+"\t"+`"mine\n1\tforged\n"`, p.Line())
+		require.Equal(t, `1`+"\t"+`"\"quoted"`, p.Gives(0), "the third has none")
+	}
+}
+
+func TestACommandThatWritesNoResultHasNone(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.Member(t, w, 1, "true", "--results", "--json", "--report", "1ms")
+	require.Zero(t, p.Exit())
+	lines := strings.Split(strings.TrimSpace(p.Stderr.String()), "\n")
+	require.Equal(t, []any{nil}, cmdtest.Parse[map[string]any](t, lines[len(lines)-1])["results"])
+	require.NotRegexp(t, `have not finished: *("|$)`, p.Stderr.String(), "none")
+}
+
+func TestTheFileOfAResultGoesAlsoWhenTheProcessIsKilled(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.Mortal(t, w, cmdtest.Round(w, 1, `echo $$ $COORD_RESULT; exec sleep 600`, "--results")...)
+	file := strings.Fields(p.Line())[1]
+	require.FileExists(t, file)
+	p.Signal(syscall.SIGKILL)
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		_, err := os.Stat(file)
+		return os.IsNotExist(err)
+	}, "%s is left behind", file)
 }
 
 func TestARoundOfCommandsBeginsWithTheLeastNumber(t *testing.T) {

@@ -29,6 +29,14 @@ const (
 	checkWithin = time.Second
 )
 
+// discarded is a file that the task has made for the command, or "".
+func (r *run) discarded() string {
+	if t, ok := r.task.(interface{ discarded() string }); ok {
+		return t.discarded()
+	}
+	return ""
+}
+
 // execute runs the command under a guard and returns what became of it.
 func (r *run) execute() (end guard.Event, err error) {
 	cmd, err := r.guardCommand()
@@ -41,6 +49,7 @@ func (r *run) execute() (end guard.Event, err error) {
 	r.deadline = guard.InstantOf(r.sent)
 	r.guard, err = r.attended.guard(guard.Options{
 		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty, Farewell: farewell(r.client),
+		Discard: r.discarded(),
 	})
 	if err != nil {
 		return end, err
