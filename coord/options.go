@@ -125,8 +125,30 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 // WithTLS connects by TLS, over what the dialer returns ([WithDialer]). Unless
 // the configuration names the server, its certificate must be for the host
 // named in the list given to [Open].
+//
+// The configuration is used as it is for as long as the client lives. For
+// certificates that are replaced, use [WithTLSFiles], or GetClientCertificate
+// and VerifyConnection. An attendant is told what they return
+// ([WithAttendant]).
 func WithTLS(config *tls.Config) Option {
-	return option(config != nil, func(o *options) { o.TLS = config }, "the TLS configuration is nil")
+	return option(config != nil, func(o *options) { o.TLS = servers.Fixed(config) }, "the TLS configuration is nil")
+}
+
+// WithTLSFiles is [WithTLS] with certificates from files in PEM form: the
+// authorities that the client trusts, its certificate, and the key of that. An
+// empty name stands for the system's authorities, for no certificate, and for a
+// key in the certificate's file. The files are read again at each handshake if
+// they have changed: a service outlives its certificates. As long as they cannot
+// be read, as in the middle of a rotation, what they held before is used.
+func WithTLSFiles(ca, cert, key string) Option {
+	return func(o *options) error {
+		files := &servers.Files{CA: ca, Cert: cert, Key: key}
+		if _, err := files.Config(); err != nil {
+			return fmt.Errorf("%w: TLS: %w", wire.ErrInvalid, err)
+		}
+		o.TLS = files.Config
+		return nil
+	}
 }
 
 // WithoutContainers has the client make directories as persistent nodes, for

@@ -47,10 +47,13 @@
 //     hears of the session only from the process itself.
 //   - A dialer of the client (coord.WithDialer) is not used: the attendant
 //     connects by TCP to the servers as the list names them, which must mean
-//     the same to it. A TLS configuration that calls functions of the program
+//     the same to it. A private key that cannot leave the process
 //     cannot be told; the client says so by event.SessionAttended. The
-//     attendant trusts the root certificates by which the client has verified
-//     its server.
+//     attendant trusts the authorities that the client trusts, as far as they
+//     are known, and where a function of the program verifies servers, the
+//     certificates of those that it has accepted. The client looks every five
+//     seconds whether its certificates have been replaced, and tells of the new
+//     ones.
 //
 // # Cost
 //

@@ -4,8 +4,6 @@ package docs
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -327,18 +325,5 @@ func permitted(b *book) {
 }
 
 func openByTLS(ctx context.Context, servers, caFile, certFile, keyFile string) (*coord.Client, error) {
-	ca, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, err
-	}
-	own, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s holds no certificate", caFile)
-	}
-	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}
-	return coord.Open(ctx, servers, coord.WithTLS(config), coord.WithACL("auth::cdrwa"))
+	return coord.Open(ctx, servers, coord.WithTLSFiles(caFile, certFile, keyFile), coord.WithACL("auth::cdrwa"))
 }

@@ -160,7 +160,7 @@ func (c *Connection) Options() ([]coord.Option, error) {
 		{c.Attendant != "" && c.Share != nil, coord.WithAttendant(c.Attendant, c.Share)},
 		{c.RequireChroot, coord.RequireChroot()},
 		{len(acl) > 0, coord.WithACL(acl...)},
-		{config != nil, coord.WithTLS(config)},
+		{config != nil, coord.WithTLSFiles(c.TLSCA, c.TLSCert, c.TLSKey)},
 	} {
 		if o.wanted {
 			opts = append(opts, o.option)

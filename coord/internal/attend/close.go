@@ -42,7 +42,8 @@ func CloserOf(s Session) (Closer, error) {
 	}
 	var err error
 	if s.TLS != nil {
-		c.TLS, err = s.TLS.config()
+		config, failed := s.TLS.config()
+		c.TLS, err = servers.Fixed(config), failed
 	}
 	return c, err
 }

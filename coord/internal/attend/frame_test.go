@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 )
 
 func TestAMessageIsReadAsItWasWritten(t *testing.T) {
@@ -63,11 +65,11 @@ func TestALargeFrameIsRefusedBeforeItHasCome(t *testing.T) {
 	require.ErrorIs(t, Read(strings.NewReader("\x01\x01\x00\x01"), &Message{}, nil), ErrProtocol)
 }
 
-func TestATLSConfigurationOfFunctionsIsNotTold(t *testing.T) {
+func TestOnlyWhatAServerHasShownIsTold(t *testing.T) {
 	config := &tls.Config{VerifyConnection: func(tls.ConnectionState) error { return nil }}
-	_, err := TLSOf(config, tls.Client(&net.TCPConn{}, config))
-	require.ErrorContains(t, err, "VerifyConnection")
-	none, err := TLSOf(nil, &net.TCPConn{})
+	_, err := TLSOf(servers.TLS{Config: config}, tls.Client(&net.TCPConn{}, config))
+	require.ErrorContains(t, err, "no server has shown a certificate")
+	none, err := TLSOf(servers.TLS{}, &net.TCPConn{})
 	require.NoError(t, err)
 	require.Nil(t, none)
 }

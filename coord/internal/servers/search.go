@@ -164,8 +164,10 @@ type Config struct {
 	// server. nil leaves that to Dial.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	TLS    *tls.Config // over what Dial returns; nil = none
-	Pace   *Pace       // of the attempts, which several searches may share; nil: one of its own
+	// TLS is asked at each handshake for the configuration to use over what Dial
+	// returns; nil = no TLS. With an error it may return an older one.
+	TLS  func() (TLS, error)
+	Pace *Pace // of the attempts, which several searches may share; nil: one of its own
 }
 
 // Search is the search for a server. For the client library it is the list of
@@ -263,15 +265,23 @@ func (s *Search) connect(ctx context.Context, network, server string) (net.Conn,
 	if err != nil || s.TLS == nil {
 		return raw, err
 	}
-	config := s.TLS.Clone()
+	current, err := s.TLS()
+	if current.Config == nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	config := current.Clone()
 	if config.ServerName == "" {
 		config.ServerName = host
 	}
 	conn := tls.Client(raw, config)
-	_, err = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.HandshakeContext(ctx) })
-	if err != nil {
+	_, failed := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.HandshakeContext(ctx) })
+	if failed != nil {
 		_ = raw.Close()
-		return nil, err
+		if err != nil {
+			failed = fmt.Errorf("%w (with the certificates from before: %w)", failed, err)
+		}
+		return nil, failed
 	}
 	return conn, nil
 }

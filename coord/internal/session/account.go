@@ -2,6 +2,9 @@ package session
 
 import (
 	"errors"
+	"reflect"
+	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -37,25 +40,79 @@ func (k *Keeper) closeFormer(s *Session) {
 	_ = closer.Close(k.stop, account)
 }
 
-// Account returns what another process needs to close the session. It fails if
-// the session has never been up, or if the TLS configuration cannot be passed
-// on.
+// Account returns what another process needs to close the session, as it is
+// now. It fails if the session has never been up, or if the TLS configuration
+// cannot be passed on.
 func (s *Session) Account() (account attend.Session, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	account = attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout, Auth: s.cfg.Auth}
-	if s.wire == nil || s.passwd == nil {
+	connection := s.wire
+	s.mu.Unlock()
+	switch {
+	case connection == nil || account.Password == nil:
 		return account, wire.ErrConnection
+	case s.cfg.TLS == nil:
+		return account, nil
 	}
-	account.TLS, err = attend.TLSOf(s.cfg.TLS, s.wire.Conn)
+	config, _ := s.cfg.TLS() // calls functions of the program
+	account.TLS, err = attend.TLSOf(config, connection.Conn)
 	return account, err
 }
 
-// beAttended tells the attendant of the session, once it has a password.
-func (s tap) beAttended() {
-	if account, err := s.Account(); err != nil {
-		s.cfg.attendant.Refuse(account.ID, err)
-	} else {
-		s.cfg.attendant.Attend(account)
+// attendance is what the attendant was told of the session.
+type attendance struct {
+	mu      sync.Mutex
+	account attend.Session
+	refused string    // why it could not be
+	at      time.Time // when that was last compared with what it takes now
+}
+
+// compareEvery is how often what the attendant was told is compared with what it
+// takes now: certificates are replaced before they expire.
+const compareEvery = 5 * time.Second
+
+// mostPinned is how many servers' certificates the attendant is told of.
+const mostPinned = 16
+
+// beAttended tells the attendant of the session, once it has a password, and
+// again when what it takes to close it has changed.
+func (s *Session) beAttended() {
+	if !s.attendance.mu.TryLock() {
+		return // under way
 	}
+	defer s.attendance.mu.Unlock()
+	s.attendance.at = time.Now()
+	account, err := s.Account()
+	switch before := s.attendance.account; {
+	case err == wire.ErrConnection:
+	case err != nil && err.Error() != s.attendance.refused:
+		s.attendance.refused = err.Error()
+		s.cfg.attendant.Refuse(account.ID, err)
+	case err == nil:
+		if account.TLS != nil && len(account.TLS.Pinned) > 0 && before.TLS != nil { // other servers have other certificates
+			account.TLS.Pin(before.TLS.Pinned, mostPinned)
+		}
+		if s.attendance.refused != "" || !reflect.DeepEqual(account, before) {
+			s.attendance.account, s.attendance.refused = account, ""
+			s.cfg.attendant.Attend(account)
+		}
+	}
+}
+
+// mayHaveChanged has the attendant told, in the background, what has changed, if
+// it is time to compare. It returns when that is next.
+func (s *Session) mayHaveChanged(now time.Time) time.Duration {
+	if s.cfg.attendant == nil || s.cfg.TLS == nil {
+		return compareEvery
+	}
+	if !s.attendance.mu.TryLock() {
+		return compareEvery
+	}
+	due := s.attendance.at.Add(compareEvery).Sub(now)
+	s.attendance.mu.Unlock()
+	if due <= 0 {
+		_ = s.Go(s.beAttended) // fails when the session is over
+		return compareEvery
+	}
+	return due
 }

@@ -187,7 +187,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 	if id == 0 {
 		return timeout
 	}
-	next, needed := timeout, s.needs.Load() > 0
+	next, needed := min(timeout, s.mayHaveChanged(now)), s.needs.Load() > 0
 	if needed { // also while there is no connection: the session's clock can jump
 		next = s.window.Interval(s.clock.Now())
 	}

@@ -40,6 +40,7 @@ type Session struct {
 	asked atomic.Uint32 // requests so far
 
 	noContainers atomic.Bool
+	attendance   attendance
 	told         time.Time // when Holding came last; the supervisor's
 
 	mu        sync.Mutex
@@ -270,8 +271,12 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	s.isUp, s.passwd, s.opened = true, w.Passwd, now
 	close(s.up)
 	s.mu.Unlock()
-	if first && s.cfg.attendant != nil {
+	switch {
+	case s.cfg.attendant == nil:
+	case first:
 		s.beAttended()
+	default:
+		_ = s.Go(s.beAttended) // fails when the session is over
 	}
 	s.cfg.Notify(Up, s.Session)
 	s.wake()
