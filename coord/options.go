@@ -138,8 +138,9 @@ func WithTLS(config *tls.Config) Option {
 // authorities that the client trusts, its certificate, and the key of that. An
 // empty name stands for the system's authorities, for no certificate, and for a
 // key in the certificate's file. The files are read again at each handshake if
-// they have changed: a service outlives its certificates. As long as they cannot
-// be read, as in the middle of a rotation, what they held before is used.
+// they have changed: a service outlives its certificates. As long as they
+// cannot be read, as in the middle of a rotation, what they held before is
+// used.
 func WithTLSFiles(ca, cert, key string) Option {
 	return func(o *options) error {
 		files := &servers.Files{CA: ca, Cert: cert, Key: key}
