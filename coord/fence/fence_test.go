@@ -55,6 +55,16 @@ func TestCheckAcceptsWhatIsFencedAndNothingElse(t *testing.T) {
 	require.ErrorIs(t, err, boom, "a refusal stops the holder, too")
 }
 
+func TestARefusedTokenIsToldWhichOneTheResourceHasSeen(t *testing.T) {
+	for _, s := range []fence.Store{fence.Memory(), fence.Dir(t.TempDir())} {
+		require.NoError(t, s.Raise(t.Context(), "r", 42))
+		err := s.Raise(t.Context(), "r", 41)
+		require.ErrorIs(t, err, fence.ErrStale)
+		require.ErrorContains(t, err, "token 41 after 42")
+		require.NotContains(t, err.Error(), "holder", "it may be another ensemble's")
+	}
+}
+
 func TestATableIsNamedAsSQLWantsIt(t *testing.T) {
 	for _, name := range []string{"", "a b", "a;b", `a"`, "1a", "a.b.c", "ä", "a\n"} {
 		_, err := fence.NewSQL(fence.PostgreSQL, name)

@@ -134,9 +134,19 @@ func (s SQL) guard(ctx context.Context, tx *sql.Tx, name string, token int64) er
 		}
 	}
 	if moved < 1 {
-		return fmt.Errorf("fence %s: token %d in table %s: %w", name, token, s.table, ErrStale)
+		return s.stale(ctx, tx, name, token)
 	}
 	return nil
+}
+
+// stale says which token is newer, as far as the transaction can see it: its
+// snapshot may be older.
+func (s SQL) stale(ctx context.Context, tx *sql.Tx, name string, token int64) error {
+	after, newest := "", int64(0)
+	if tx.QueryRowContext(ctx, s.newest, name).Scan(&newest) == nil && newest > token {
+		after = fmt.Sprintf(" after %d", newest)
+	}
+	return fmt.Errorf("fence %s: token %d%s in table %s: %w", name, token, after, s.table, ErrStale)
 }
 
 // Store returns the table as a store, with a transaction for each call. It can

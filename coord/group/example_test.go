@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -45,8 +46,8 @@ func Example() {
 			break
 		}
 	}
-	fmt.Println(<-left)
+	fmt.Println(errors.Is(<-left, context.Canceled))
 	// Output:
 	// host1 is at 10.1.2.3:8080
-	// <nil>
+	// true
 }

@@ -117,16 +117,13 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 // Stay joins, and joins again whenever the membership is lost, until ctx ends,
 // and then leaves. While its session lives, it takes its node back: nobody sees
 // it missing, and its token is the same. A new token says that the node was
-// gone, and that another may have had the ID. It returns nil if it left, or if
-// ctx ended while it was to join again; otherwise the error says why it could
-// not join or leave.
+// gone, and that another may have had the ID. It returns ctx's error when it has
+// left, joined with [coord.ErrUnconfirmed] if that is not known; any other error
+// says why it could not join.
 func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
-	for again := false; ; again = true {
+	for {
 		m, err := g.join(ctx, id, coord.NameSpec{Data: data, Retain: true})
 		if err != nil {
-			if again && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, coord.ErrUnconfirmed) {
-				return nil // it is not there
-			}
 			return err
 		}
 		select {
@@ -134,7 +131,7 @@ func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
 		case <-ctx.Done():
 			leaving, cancel := recipe.Grace(ctx)
 			defer cancel()
-			return m.Leave(leaving)
+			return g.client.Failure("stay", m.Node(), recipe.Joined(recipe.Ended(ctx), m.Leave(leaving)))
 		}
 	}
 }

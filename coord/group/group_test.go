@@ -144,7 +144,7 @@ func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 		}
 		require.Greater(s, again[0].Token, first[0].Token)
 		leave()
-		require.NoError(s, zktest.Receive(s, coordtest.Soon, stayed, "the member leaves"))
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, stayed, "the member leaves"), context.Canceled)
 		shows(s, seen)
 	})
 }
@@ -182,7 +182,7 @@ func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
 			go func() { stayed <- of(t, c, w.Path("members")).Stay(staying, id, []byte("x")) }()
 			t.Cleanup(func() {
 				leave()
-				require.NoError(t, <-stayed)
+				require.ErrorIs(t, <-stayed, context.Canceled)
 			})
 		}
 		members := of(t, coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(timeout)), w.Path("members"))
@@ -235,7 +235,7 @@ func TestAMemberThatIsToJoinAgainStopsWithItsContext(t *testing.T) {
 		zktest.Receive(s, coordtest.Soon, lost, "the member knows of the loss")
 		require.Empty(s, stayed)
 		leave()
-		require.NoError(s, zktest.Receive(s, coordtest.Soon, stayed, "the member stops"))
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, stayed, "the member stops"), context.Canceled)
 		s.W.Proxy().Heal()
 		shows(s, seen)
 	})

@@ -8,7 +8,7 @@ var members = []mutant{
 		"Group.Stay", `		case <-m.Done():`, `		case <-m.Done():
 			return nil`),
 	off("group: a member leaves after its context's end", in(groups, "TestAMemberWhoseSessionIsLost"),
-		"Group.Stay", `return m.Leave(leaving)`, `return leaving.Err()`),
+		"Group.Stay", `m.Leave(leaving)))`, `leaving.Err()))`),
 	off("group: a request to leave does not hide the data", in(groups, "TestAMemberThatIsAsked"),
 		"Group.look", `inspect.OwnData(data)`, `data`),
 	off("group: data that mean a request are refused", in(groups, "TestWhatIsNoMember"),
