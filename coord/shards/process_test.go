@@ -202,8 +202,9 @@ func TestF71MembersOutliveTheirServersData(t *testing.T) {
 		c.share(3)
 		if w.Backend() == zktest.Real {
 			require.NoError(t, w.Real().WipeAndRestart())
+			admin := zktest.Connect(t, w.ConnectString(), 30*time.Second)
 			zktest.Eventually(t, 2*coordtest.Soon, func() bool {
-				there, _, err := w.Admin().Exists(w.Path("shards/plan"))
+				there, _, err := admin.Exists(w.Path("shards/plan"))
 				return err == nil && there
 			}, "there is a plan again")
 			c.share(3)

@@ -24,7 +24,7 @@ var (
 	// ErrReplaced: a member that came later has the same ID.
 	ErrReplaced = errors.New("another member has the ID")
 	// ErrDrainTimeout: a function has not returned in time; see [DrainTimeout].
-	ErrDrainTimeout = errors.New("the key was not drained in time")
+	ErrDrainTimeout = errors.New("a function has not returned in time")
 	// ErrNoOwner: nobody has the key.
 	ErrNoOwner = errors.New("the key has no owner")
 )

@@ -47,14 +47,23 @@ func attendant(t *testing.T, args ...string) (p *cmdtest.Process, socket string)
 	return p, socket
 }
 
-// lock starts a command under a lock, with an attendant, and returns when the
+// lock starts a command under a lock, and returns when the
 // command runs; its first line is a number.
 func lock(t *testing.T, w *zktest.World, socket, rel, script string) (p *cmdtest.Process, number int) {
 	t.Helper()
 	w.SetTimeout(time.Minute)
-	p = cmdtest.Start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", T, "--attendant", socket},
-		cmdtest.Sh(w.Path(rel), script)...)...)
+	p = cmdtest.Start(t, slices.Concat(attendedBy(w, socket), cmdtest.Sh(w.Path(rel), script))...)
 	return p, p.Number()
+}
+
+// attendedBy are the options of a command with an attendant; "" stands for
+// none.
+func attendedBy(w *zktest.World, socket string) []string {
+	options := []string{"--zk", w.ConnectString(), "--session-timeout", T}
+	if socket != "" {
+		options = append(options, "--attendant", socket)
+	}
+	return options
 }
 
 // attended waits until so many sessions are attended.
@@ -92,8 +101,7 @@ func TestALockWhoseCommandWasKilledIsHeldByTheNextSoon(t *testing.T) {
 				if socket != "" {
 					attended(t, socket, 1)
 				}
-				next := cmdtest.Start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", T, "--attendant", socket},
-					cmdtest.Sh(w.Path(by), cmdtest.Busy)...)...).InLine(w, w.Path(by), 2)
+				next := cmdtest.Start(t, slices.Concat(attendedBy(w, socket), cmdtest.Sh(w.Path(by), cmdtest.Busy))...).InLine(w, w.Path(by), 2)
 				killed := time.Now()
 				p.Signal(syscall.SIGKILL)
 				nextPid := next.Number()
@@ -141,7 +149,7 @@ func keepsTheSession(t *testing.T, socket string, verb ...string) {
 	t.Helper()
 	w := zktest.New(t, zktest.Embedded)
 	w.SetTimeout(time.Minute)
-	p := cmdtest.Start(t, slices.Concat([]string{"--zk", w.ConnectString(), "--session-timeout", T, "--attendant", socket}, verb,
+	p := cmdtest.Start(t, slices.Concat(attendedBy(w, socket), verb,
 		[]string{w.Path("l"), "--", "sh", "-c", `setsid sleep 1000 >/dev/null 2>&1 & echo $!; echo $$; exec sleep 1000`})...)
 	daemon, pid := p.Number(), p.Number()
 	process, err := os.FindProcess(daemon)
