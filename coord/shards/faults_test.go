@@ -285,7 +285,7 @@ func TestF81APlanOfANewerFormatIsLeftAlone(t *testing.T) {
 		b.forget()
 		b.write(admin, newer)
 		told := one.next(b)
-		require.Equal(b, shards.PlanIsNewer, told.Kind)
+		require.Equal(b, shards.PlanIsNewer, told.Kind, "%v", told)
 		require.ErrorContains(b, told.Err, "2, and this version reads 1")
 		three := b.startTelling("three", keys(10))
 		require.Equal(b, shards.PlanIsNewer, three.next(b).Kind)

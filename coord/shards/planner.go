@@ -135,7 +135,9 @@ func (p *planner) step(ctx context.Context) error {
 // says which plan follows.
 func (p *planner) read(v *coord.View) (s state, err error) {
 	plan, stat, err := p.readable(v)
-	if err != nil {
+	if errors.Is(err, errNewerPlan) {
+		return s, errNotFirst // a member of a newer version does
+	} else if err != nil {
 		return s, err
 	}
 	there, err := p.members().look(v)

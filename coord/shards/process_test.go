@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -62,12 +63,13 @@ type crew struct {
 	mu    sync.Mutex
 	all   map[string]*zktest.ChildProcess
 	has   map[string]string // the member of each key whose function runs
+	last  map[string]string // the member of each key whose function ran last
 	calls map[string]int    // of the function of each key
 	said  map[string]int    // events
 }
 
 func newCrew(t *testing.T, w *zktest.World, keys ...string) *crew {
-	c := &crew{T: t, w: w, names: keys, all: map[string]*zktest.ChildProcess{}, has: map[string]string{}, calls: map[string]int{}, said: map[string]int{}}
+	c := &crew{T: t, w: w, names: keys, all: map[string]*zktest.ChildProcess{}, has: map[string]string{}, last: map[string]string{}, calls: map[string]int{}, said: map[string]int{}}
 	for i, id := range []string{"one", "two", "three"} {
 		c.start(id, keys[:len(keys)*(1-min(i, 1))]...) // the first gives the list
 		c.share(i + 1)
@@ -96,7 +98,7 @@ func (c *crew) hears(id, line string) {
 	what, key, _ := strings.Cut(line, " ")
 	switch {
 	case what == "has":
-		c.has[key] = id
+		c.has[key], c.last[key] = id, id
 		c.calls[key]++
 	case what == "ends" && c.has[key] == id:
 		delete(c.has, key)
@@ -114,8 +116,10 @@ func (c *crew) restart(id string) {
 	c.start(id)
 }
 
-// share waits until each of n members works for its share of the keys. Keys
-// that nobody can work for count for any.
+// share waits until each of n members works for its share of the keys: for no
+// more than any other, so that nothing is to be moved any more. A key whose
+// function fails counts for the member that tries it; others that nobody can
+// work for count for any.
 func (c *crew) share(n int, without ...string) {
 	c.Helper()
 	zktest.Eventually(c.T, 2*coordtest.Soon, func() bool {
@@ -123,13 +127,17 @@ func (c *crew) share(n int, without ...string) {
 		defer c.mu.Unlock()
 		by := map[string]int{}
 		for _, key := range c.names {
-			if id := c.has[key]; id != "" {
+			id := c.has[key]
+			if key == "bad" {
+				id = c.last[key]
+			}
+			if id != "" {
 				by[id]++
-			} else if key != "bad" && !slices.Contains(without, key) {
+			} else if !slices.Contains(without, key) {
 				return false
 			}
 		}
-		return len(by) == n
+		return len(by) == n && slices.Max(slices.Collect(maps.Values(by))) == len(c.names)/n
 	}, "%d members work for all keys but %q", n, without)
 }
 
