@@ -107,7 +107,7 @@ func mix(s scene) {
 	}
 	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
 		history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
-		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0), history.Rounds(s.w.Path("double"), party),
+		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0, 0), history.Rounds(s.w.Path("double"), party),
 		history.Mutex(s.w.Path("group")), history.Counter(s.w.Path("count")), history.Numbers(s.w.Path("slots")))
 	// All leases are free again.
 	free, err := semaphore.New(clients[0], s.w.Path("semaphore"), leases)

@@ -37,10 +37,6 @@ var (
 // usual on a busy machine under the race detector.
 const patience = 5 * time.Minute
 
-func init() {
-	flag.BoolVar(&onShards, "shards", false, "every seed shares keys, and meddles with them often")
-}
-
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
@@ -81,7 +77,7 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 	done()
 	watching.Wait()
 	fmt.Println(report)
-	if report.seeds >= 30 && len(report.missing()) > 0 {
+	if *focus == "" && report.seeds >= 30 && len(report.missing()) > 0 {
 		t.Errorf("faults that never struck: %v", report.missing())
 	}
 }

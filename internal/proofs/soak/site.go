@@ -135,7 +135,7 @@ var places = []place{
 	{"leases-long", long, []role{{"", some, workload.Lease(leases)}}, counted},
 	{"queue", short, []role{{".receive", nil, nil}}, drained},
 	{"queue-take", short, []role{{".take", nil, nil}}, drained},
-	{"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept)} }},
+	{"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept, 0)} }},
 	{"group", short, []role{{"", some, workload.Join}}, one(history.Mutex)},
 	{"count", short, []role{{"", some, workload.Count}}, one(history.Counter)},
 	{"slots", short, []role{{"", nil, workload.Number(numbers)}}, one(history.Numbers)},
