@@ -74,6 +74,8 @@ var calls = []mutant{
 		"Watches.fire", `fired == Deleted && w != nil && !w.armed`, `false`),
 	off("a claim that is found near the front watches its node soon", in(coord, "TestAClaimThatIsFoundNear"),
 		"waiter.remember", `w.cl.node.WatchSooner()`, ""),
+	off("queue: the ack of a batch outlasts its context once", in(items, "TestAnAckOfABatchOutlasts"),
+		"Queue.AckBatch", `if isUnsent(err) {`, `if false {`),
 	off("queue: an ack that is not sent gives the item back", in(items, "TestAnAckWhoseContextEnds"),
 		"Item.end", `case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):`, `case false:`),
 }
