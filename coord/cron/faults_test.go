@@ -241,15 +241,18 @@ func TestASlotWhoseHoldIsOverIsNotBegun(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		s, first := in(1)
 		c := b.Open()
+		const late = T * 47 / 100 // after half of T, the client gives the connection up
 		noted := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/cron/keys", Times: 1, Func: func(r zkembed.Request) bool {
 			return slices.Contains(r.Paths, "/cron/mark")
-		}}, zkembed.DelayReply(T/2))
-		go func() {
+		}}, zkembed.DelayReply(late))
+		var slowing sync.WaitGroup
+		defer slowing.Wait()
+		slowing.Go(func() {
 			<-noted.Struck()
-			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(T/2))
-			time.Sleep(T / 2)
+			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(late))
+			time.Sleep(late)
 			slow.Remove()
-		}()
+		})
 		slot, err := scheduled(b, c, s).Begin(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, first, slot.At)
