@@ -68,7 +68,7 @@ LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli .
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see
 .PHONY: test-waiting test-computing test-reading test-spare compiled model-medium explored
 test-waiting: compiled
-	$(RACE) -p 2 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(TABLES) $(LONGEST))")
+	$(RACE) -p $$((($$(nproc) + 1) / 2)) $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(TABLES) $(LONGEST))")
 test-computing: compiled
 	nice -n 19 $(RACE) -p 1 $(COMPUTING)
 compiled: # once for all lanes

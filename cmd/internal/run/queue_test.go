@@ -240,7 +240,7 @@ func TestF93ALoopOfReceiveDoesWhatStandsBehindAnItemThatAlwaysFails(t *testing.T
 			require.Equal(t, want, p.Line())
 			p.Exit()
 		}
-		cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "1s").Ends(term.ExitTimeout, "1 to be delivered again later")
+		cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "5s").Ends(term.ExitTimeout, "1 to be delivered again later")
 		p := cmdtest.Receive(t, w, work+"; echo again $COORD_DELIVERIES", "--backoff", "0")
 		require.Equal(t, "poison\nagain 2", p.Output())
 		cmdtest.Receive(t, w, "true", "--backoff=-1s").Ends(term.ExitUsage, "--backoff -1s")
