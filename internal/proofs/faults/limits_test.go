@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -347,8 +346,7 @@ func TestF60PacketsGoOnOverARollingRestart(t *testing.T) {
 func (s scene) leavesNothing() {
 	s.Helper()
 	require.Empty(s, s.drained(progress, s.ephemerals), "ephemeral nodes are left")
-	watched := func() []string { return slices.DeleteFunc(s.w.Watched(), ofClient) }
-	require.Empty(s, s.drained(progress, watched), "watches are left")
+	require.Empty(s, s.drained(progress, s.w.Watched), "watches are left")
 }
 
 // drained waits until there is nothing to list, and returns what is left after
@@ -383,14 +381,7 @@ func (s scene) ephemerals() (found []string) {
 			found = append(found, dumped(server, root)...)
 		}
 	}
-	return slices.DeleteFunc(found, ofClient)
-}
-
-// ofClient reports whether a node belongs to a client that is open, and not to
-// a call: what its queues have for each of their clients.
-func ofClient(node string) bool {
-	dir := path.Base(path.Dir(node))
-	return dir == "consumers" || dir == "producers" || path.Base(node) == "consumers"
+	return found
 }
 
 // dumped lists the ephemeral nodes below root that a server has.

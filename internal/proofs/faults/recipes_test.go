@@ -66,7 +66,8 @@ func (s scene) consumer(item string) *zktest.ChildProcess {
 
 func TestF45AConsumerIsKilledBetweenReceiveAndAck(t *testing.T) {
 	each(t, func(s scene) {
-		q := s.queue(s.client(coord.WithSessionTimeout(10 * T)))
+		c := s.client(coord.WithSessionTimeout(10 * T))
+		q := s.queue(c)
 		require.NoError(s, q.Put(s.Context(), []byte("one")))
 		s.consumer("one").Kill()
 		item, err := q.Receive(s.Context())
@@ -75,6 +76,7 @@ func TestF45AConsumerIsKilledBetweenReceiveAndAck(t *testing.T) {
 		require.Equal(s, 2, item.Deliveries)
 		require.NoError(s, item.Ack(s.Context()))
 		s.closeEmpty(q)
+		require.NoError(s, c.Close(s.Context())) // its nodes at the queue would stay for its session timeout
 	})
 }
 
