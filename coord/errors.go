@@ -83,6 +83,17 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
+// WaitError says what a wait that its deadline ended was for. Its text is that
+// of Err, a semicolon, and For.
+type WaitError struct {
+	Err error
+	For string // `held by "owner"`, "2 of 3 have come"…
+}
+
+func (e *WaitError) Error() string { return e.Err.Error() + "; " + e.For }
+
+func (e *WaitError) Unwrap() error { return e.Err }
+
 // opError wraps err, unless it is nil or says already what was being done.
 func opError(op, path string, err error) error {
 	if err == nil || errors.As(err, new(*OpError)) {

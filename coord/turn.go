@@ -157,7 +157,7 @@ func (w *waiter) blame(err error) error {
 			who = strconv.Quote(string(owner))
 		}
 	}
-	return fmt.Errorf("%w; %s %s", err, role, who)
+	return &WaitError{err, role + " " + who}
 }
 
 // reportLate reports the newest contender that came after the claim and cannot

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -109,19 +110,25 @@ func (b *Barrier) Remove(ctx context.Context) error {
 }
 
 // Wait returns nil when the barrier has been open at some moment since the
-// call, and ctx's error when ctx ends first. It does not miss an opening while
-// it is disconnected, not even when the barrier has been closed again by then.
-// Only an opening that is over before the first answer is missed, as if the
-// call had come after it.
+// call, and ctx's error when ctx ends first; after a deadline it says who closed
+// the barrier. It does not miss an opening while it is disconnected, not even
+// when the barrier has been closed again by then. Only an opening that is over
+// before the first answer is missed, as if the call had come after it. A node
+// that Set would refuse, such as the path of a lock, fails with [ErrNoBarrier].
 func (b *Barrier) Wait(ctx context.Context) error {
-	closed := int64(0) // the node waited for, by its czxid
+	closed, by := int64(0), "" // the node waited for, by its czxid, and who made it
 	err := b.client.Fresh().Wait(ctx, func(v *coord.View) (open bool, err error) {
-		_, stat, err := v.Get(b.path)
+		data, stat, err := v.Get(b.path)
 		if errors.Is(err, coord.ErrNoNode) || err == nil && closed != 0 && closed != stat.Czxid {
 			return true, nil // or was, and is closed again
 		}
-		closed = stat.Czxid
+		if err == nil {
+			closed, by, err = stat.Czxid, string(data), other(stat)
+		}
 		return false, err
+	})
+	err = recipe.InVain(ctx, b.client, err, func(context.Context) (string, error) {
+		return "closed by " + strconv.Quote(by), nil
 	})
 	return b.client.Failure("wait", b.path, err)
 }

@@ -20,9 +20,9 @@
 //     its session at that time, and when the barrier has been set again
 //     meanwhile; and never without one.
 //   - Set and Remove are idempotent: no process needs to know which was first.
-//   - Set does not take another recipe's node for a barrier: one that belongs
-//     to a session, or that is or was the parent of others, is refused with
-//     [ErrNoBarrier].
+//   - Set and Wait do not take another recipe's node for a barrier: one that
+//     belongs to a session, or that is or was the parent of others, is refused
+//     with [ErrNoBarrier].
 //   - The barrier outlives the process and the session that set it.
 //   - Every call ends with its context, also when no server answers.
 //

@@ -51,7 +51,9 @@
 //   - That clients of Curator's and Kazoo's double barriers can take part: they
 //     have no rounds, and delete ready. A path with such a ready is refused
 //     ([coord.ErrForeign]), and Enter fails when they write ready while it
-//     waits: the round can begin no more. A contender is no reason to refuse.
+//     waits: the round can begin no more. A path where no barrier was used yet,
+//     and other contenders stand, is refused as well; where one was, they are
+//     ignored.
 //
 // # When the session or connection fails
 //

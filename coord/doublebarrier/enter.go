@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -18,8 +19,10 @@ import (
 // node is deleted or the session ends before that, it begins anew.
 //
 // It fails with [ErrLate] when a round is under way without the caller, and
-// with [ErrSize] when the barrier is used with another n. When ctx ends first,
-// it returns immediately. Whenever it returns an error, nothing is left behind:
+// with [ErrSize] when the barrier is used with another n. Where there is no
+// barrier yet, but contenders of another recipe stand, it fails with
+// [coord.ErrForeign]. When ctx ends first, it returns immediately, and after a
+// deadline it says how many have come. Whenever it returns an error, nothing is left behind:
 // a node that could not be deleted yet is deleted in the background. A member
 // that gives up in the very moment in which the round begins is missing in it.
 func (b *Barrier) Enter(ctx context.Context) (*Member, error) { return b.EnterWith(ctx, nil) }
@@ -80,7 +83,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 		m.data, err = b.read(inside, m.open.round, dataOf, m.Count())
 	}
 	if err != nil {
-		err = cmp.Or(hold.Err(), err)
+		err = recipe.InVain(ctx, b.client, cmp.Or(hold.Err(), err), b.came)
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
 			// The servers may keep its session: no client may count twice.
@@ -91,6 +94,16 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	return m, nil
 }
 
+// came says in an error how many members have come, or are in the round that is
+// under way: two requests.
+func (b *Barrier) came(ctx context.Context) (string, error) {
+	s, err := b.Status(ctx)
+	if s.Open && len(s.Inside) > 0 {
+		return fmt.Sprintf("round %d is under way, with %d of its members still there", s.Round, len(s.Inside)), err
+	}
+	return fmt.Sprintf("%d of %d have come", len(s.Waiting), s.Size), err
+}
+
 // admit rejects, before anything is written, a caller for whom the barrier has
 // no place. It sets another number of members where there are none.
 func (b *Barrier) admit(ctx context.Context) error {
@@ -98,6 +111,15 @@ func (b *Barrier) admit(ctx context.Context) error {
 	var readyWas int64         // when the line was listed: its Mzxid
 	client := b.client.Fresh() // the server may lag behind
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
+		_, _, err = v.Get(b.ready.path)
+		if errors.Is(err, coord.ErrNoNode) {
+			if err = b.refuse(ctx, client); err == nil {
+				err = b.ready.make(ctx, b.size)
+			}
+		}
+		if err != nil {
+			return false, err
+		}
 		r, err := b.ready.watchOrMake(v, b.size)
 		agreed, listed := r.Size == b.size, r.stat.Mzxid == readyWas // since the record is what it is
 		switch {
@@ -121,6 +143,21 @@ func (b *Barrier) admit(ctx context.Context) error {
 		v.Again()
 		return false, err
 	})
+}
+
+// refuse returns why no barrier is made at the path: contenders of another
+// recipe stand there, so that it is another path that the members meet at.
+func (b *Barrier) refuse(ctx context.Context, client *coord.Client) error {
+	names, err := client.Children(ctx, b.path)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil
+	}
+	for _, c := range inspect.Among(names) {
+		if c.Kind != Kind {
+			return fmt.Errorf("%w: %s stands at the path; give the barrier a path of its own", coord.ErrForeign, c.Name)
+		}
+	}
+	return err
 }
 
 func errLate(r snapshot) error { return fmt.Errorf("%w: round %d", ErrLate, r.Number) }

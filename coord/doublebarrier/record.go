@@ -2,6 +2,7 @@ package doublebarrier
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -35,8 +36,20 @@ func (r record) get(ctx context.Context) (snapshot, error) {
 // watchOrMake reads the record for a look, and makes it when it is missing,
 // with its directory.
 func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
-	return snapshotOf(recipe.NewRecord(r.client, r.path).Look(v, encode(state{Format: format, Size: size})))
+	return snapshotOf(recipe.NewRecord(r.client, r.path).Look(v, first(size)))
 }
+
+// make makes the record, with its directory, unless another client has.
+func (r record) make(ctx context.Context, size int) error {
+	err := r.client.Retry(ctx, func(ctx context.Context) error { return r.client.Create(ctx, r.path, first(size)) })
+	if errors.Is(err, coord.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// first is the record of a barrier that was never used.
+func first(size int) []byte { return encode(state{Format: format, Size: size}) }
 
 // transaction is a client's or a hold's Txn.
 type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)

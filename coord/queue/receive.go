@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -89,8 +90,26 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 			err = recipe.Ended(ctx, err)
 		}
 		r.offer() // to another, what it was called for
-		return *new(T), q.explain(op, err)
+		return *new(T), q.explain(op, recipe.InVain(ctx, q.client, err, q.whyNone))
 	}
+}
+
+// whyNone says in an error why no item came: two requests, and one for each of
+// the first claims.
+func (q *Queue) whyNone(ctx context.Context) (string, error) {
+	entries, claims, err := q.list(ctx)
+	taken := slices.DeleteFunc(claims, func(name string) bool { return !isEntry(name) })
+	slices.Sort(taken)
+	switch {
+	case err != nil && !errors.Is(err, coord.ErrNoNode):
+		return "", err
+	case len(entries) == 0:
+		return "the queue was empty", nil
+	case len(taken) == 0:
+		return fmt.Sprintf("%d in the queue, and none to be delivered yet", len(entries)), nil
+	}
+	first, err := q.Claims(ctx, taken[:min(len(taken), recipe.MostNamed)]...)
+	return fmt.Sprintf("%d in the queue, %d of them %s", len(entries), len(taken), recipe.HeldBy(first, len(taken))), err
 }
 
 // attempt tries one candidate. obtain reports the candidate that it is given.

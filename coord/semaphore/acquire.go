@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -33,12 +34,29 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 		}
 	})
 	if err != nil {
-		return nil, s.client.Failure(op, s.path, err)
+		return nil, s.client.Failure(op, s.path, recipe.InVain(ctx, s.client, err, s.holders))
 	}
 	for _, h := range holds {
 		s.bound.Granted(s.client, h)
 	}
 	return holds, nil
+}
+
+// holders says who has the leases, in an error: two requests, and one for each
+// lease that it reads.
+func (s *Semaphore) holders(ctx context.Context) (string, error) {
+	limit, err := s.agree(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	names, err := s.leases(ctx)
+	if err != nil {
+		return "", err
+	}
+	line := s.layout.Order(names)
+	held := min(limit, len(line))
+	first, err := inspect.Describe(ctx, s.client, s.layout.Leases.Dir, line[:min(held, recipe.MostNamed)])
+	return recipe.HeldBy(first, held), err
 }
 
 // attempt queues, makes the leases when it is first in the queue, waits until

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -41,11 +43,11 @@ func (s *Slots) attempt(ctx context.Context, try bool) (slot *Slot, err error) {
 	defer a.leave() // the caller need not wait for the deletion
 	for {
 		if err := a.choose(ctx); err != nil {
-			return nil, err
+			return nil, recipe.InVain(ctx, s.client, err, a.holders)
 		}
 		if a.chosen == nil {
 			if a.place, err = a.enter(ctx); err != nil {
-				return nil, err
+				return nil, recipe.InVain(ctx, s.client, err, a.holders)
 			}
 			continue
 		}
@@ -56,12 +58,40 @@ func (s *Slots) attempt(ctx context.Context, try bool) (slot *Slot, err error) {
 	}
 }
 
+// holders says in an error why there was no number: who holds them, or the one
+// that is this owner's. One request, and one for each of the first few.
+func (a *attempt) holders(ctx context.Context) (string, error) {
+	held, err := children(ctx, a.Slots.client, a.layout.Held())
+	held = held.below(a.n)
+	if a.waitsFor != nil {
+		held = numbers{a.waitsFor.Number}
+	}
+	var first []inspect.Contender
+	for _, number := range held[:min(len(held), recipe.MostNamed)] {
+		now := State{Number: number}
+		if err = cmp.Or(err, a.layout.describe(ctx, a.Slots.client, &now)); now.Holder != nil {
+			first = append(first, *now.Holder)
+		}
+	}
+	said := recipe.HeldBy(first, len(held))
+	switch {
+	case a.waitsFor != nil && said != "":
+		said = fmt.Sprintf("the number of %q, %d, is %s", a.owner, a.waitsFor.Number, said)
+	case len(held) < a.n && said != "":
+		said += fmt.Sprintf("; %d of %d numbers, and the rest is kept for owners that are away", len(held), a.n)
+	case len(held) == 0:
+		said = "all numbers are kept for owners that are away"
+	}
+	return said, err
+}
+
 type attempt struct {
 	*Slots
-	client *coord.Client
-	try    bool
-	place  *coord.Hold // in the line; nil without
-	chosen *State      // the number to claim; nil: it takes a place in the line first
+	client   *coord.Client
+	try      bool
+	place    *coord.Hold // in the line; nil without
+	waitsFor *State      // the number of this owner, as long as another has it
+	chosen   *State      // the number to claim; nil: it takes a place in the line first
 }
 
 // data are of a holder's node: its identity, what makes them unlike any other
@@ -97,6 +127,7 @@ func (a *attempt) choose(ctx context.Context) error {
 		}
 		if own != nil {
 			a.leave()
+			a.waitsFor = own
 			_, _, err := v.Get(a.layout.hold(own.Number))
 			switch {
 			case errors.Is(err, coord.ErrNoNode):

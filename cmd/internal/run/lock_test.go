@@ -365,3 +365,12 @@ func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {
 		cmdtest.On(t, w, "doctor", w.Path("l")).Ends(0)
 	})
 }
+
+func TestAWaitInVainNamesTheHolderOnce(t *testing.T) {
+	w := cmdtest.World(t)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 9", "--timeout", "0.5")...)
+	p.Ends(term.ExitTimeout, "held by")
+	require.Equal(t, 1, strings.Count(p.Stderr.String(), "held by"), p.Stderr.String())
+	holder.LetGo(5)
+}

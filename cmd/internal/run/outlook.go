@@ -368,6 +368,10 @@ func (n *narrator) explain(err error, client *coord.Client, lookAt looker) error
 	}
 	s = s.WithoutPlace()
 	told := fmt.Errorf("%w; %v", err, s)
+	var vain *coord.WaitError
+	if errors.As(err, &vain) { // the look says the same, and for how long
+		told = fmt.Errorf("%s; %v", strings.TrimSuffix(err.Error(), "; "+vain.For), s)
+	}
 	if before, busy := strings.CutSuffix(err.Error(), coord.ErrBusy.Error()); busy {
 		told = fmt.Errorf("%s%v", before, s) // who the other is
 	}

@@ -86,12 +86,24 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 			return s.Print(map[string]any{"path": string(v.Path), "owner": v.Forget}, "")
 		})
 	}
-	at := &seat{turn: &turn{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v}
+	at := &seat{turn: &turn{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v, streams: s}
 	at.open = at.take
 	return (&job{
 		task: at, late: "no number", Verbose: v.Verbose,
 		Paths: at.paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
+}
+
+// tellCounts notes that holders were told another number of slots: more, or
+// fewer, than this process counts on. A look that takes long says nothing.
+func (t *seat) tellCounts(ctx context.Context, client *coord.Client) {
+	ctx, cancel := context.WithTimeout(ctx, look.LearnWithin)
+	defer cancel()
+	counts, err := slots.LayoutOf(string(t.verb.Path)).Counts(ctx, client, look.MostNamed)
+	others := slices.DeleteFunc(counts, func(n int) bool { return n == t.verb.count() })
+	if err == nil && len(others) > 0 {
+		t.streams.Note("%s: a holder was told that there are %s; this one, %d", t.verb.Path, term.Plural(others[0], "slot", "slots"), t.verb.count())
+	}
 }
 
 // hasNumber fails if no number is the owner's, who may be misspelt.
@@ -106,8 +118,9 @@ func (v *SlotVerb) hasNumber(ctx context.Context, all *slots.Slots) error {
 // seat is the task of a command with a number.
 type seat struct {
 	*turn
-	verb *SlotVerb
-	slot *slots.Slot
+	verb    *SlotVerb
+	streams *term.Streams
+	slot    *slots.Slot
 }
 
 func (t *seat) take(*turn) (acquirer[holding], error) {
@@ -130,6 +143,7 @@ func (t *seat) take(*turn) (acquirer[holding], error) {
 			return holding{}, err
 		}
 		t.slot = slot
+		t.tellCounts(ctx, t.client)
 		h := alone(slot)
 		h.release = slot.Release
 		return h, nil

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -246,15 +245,14 @@ var troubles = append([]trouble{
 	{"foreign child", 4, litter},
 	{"container reaped", 4, toAll((*zkembed.Server).Reap)},
 	{"revoked", 4, revoke},
-}, slices.Concat(shardsTroubles, clockTroubles)...)
+}, shardsTroubles...)
 
-// focus is what every seed has, and has trouble with often.
-var focus = flag.String("focus", "", `what every seed has, and has trouble with often: "shards" or "clocks"`)
+// onShards has every seed share keys, and meddle with them often.
+var onShards bool
 
 // often is how often the trouble is chosen.
 func (t trouble) often() int {
-	of := map[string][]trouble{"shards": shardsTroubles, "clocks": clockTroubles}
-	if slices.ContainsFunc(of[*focus], func(s trouble) bool { return s.name == t.name }) {
+	if onShards && slices.ContainsFunc(shardsTroubles, func(s trouble) bool { return s.name == t.name }) {
 		return 10 * t.weight
 	}
 	return t.weight

@@ -46,12 +46,7 @@ func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 		w.Granted(w, r)
 		w.Count("jobs begun")
 		linger(w, g)
-		if endRun(w, g, func(ctx context.Context, failure error) error {
-			_, err := r.End(ctx, []byte(result), failure)
-			return err
-		}) {
-			l.over(job)
-		}
+		l.end(w, g, []byte(result), job)
 		return true
 	}
 	op.End(history.Failed, err)
@@ -70,15 +65,9 @@ func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 	return true
 }
 
-// aRun is a run of a job, or of a slot.
-type aRun interface {
-	history.Holder
-	Abandon()
-}
-
-// endRun ends a run: mostly well, sometimes as failed, sometimes without a
-// record, as a crash does. It reports whether the run ended well.
-func endRun[R aRun](w *Worker, g *history.Grant[R], end func(ctx context.Context, failure error) error) bool {
+// end ends a run: mostly well, sometimes as failed, sometimes without a record,
+// as a crash does.
+func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job int64) {
 	how := w.Rand.Float64()
 	if how < 0.1 {
 		w.release("a run", func(ctx context.Context) error {
@@ -87,7 +76,7 @@ func endRun[R aRun](w *Worker, g *history.Grant[R], end func(ctx context.Context
 				return nil
 			})
 		})
-		return false
+		return
 	}
 	ending := w.mostlyCertain()
 	kind, failure := history.Did, error(nil)
@@ -96,11 +85,14 @@ func endRun[R aRun](w *Worker, g *history.Grant[R], end func(ctx context.Context
 	}
 	err := g.End(kind, func(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }, func() error {
 		w.Flush()
-		return end(ending.ctx, failure)
+		_, err := g.Hold.End(ending.ctx, result, failure)
+		return err
 	})
 	ending.end("End", err, coord.ErrLost, coord.ErrUnconfirmed)
-	if err != nil {
+	switch {
+	case err != nil:
 		w.Count("ends not on record")
+	case failure == nil:
+		l.over(job)
 	}
-	return err == nil && failure == nil
 }

@@ -252,6 +252,7 @@ function ask(act, target) {
   set(at("question"), question);
   set(at("warning"), warning);
   set(at("go"), act);
+  at("go").className = act;
   set(at("target-path"), path);
   set(at("target-owner"), owner || "unknown");
   set(at("target-session"), session);
