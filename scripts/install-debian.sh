@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests on real servers need and this machine lacks, from Debian's packages: a JDK, ZooKeeper,
-# Curator, Kazoo, PostgreSQL, MariaDB, SQLite, shells that complete, systemd's checker of units, Chromium, and a C
-# compiler, which Go's race detector needs. Does nothing when all is there.
+# Curator, Kazoo, PostgreSQL, MariaDB, SQLite, shells that complete, systemd's checker of units, Chromium, clocks that
+# are wrong, and a C compiler, which Go's race detector needs. Does nothing when all is there.
 #
 #	install-debian.sh [bench]	with etcd and Redis, which the benchmarks measure too
 set -euo pipefail
@@ -30,6 +30,7 @@ need systemd -- command -v systemd-analyze
 need zsh -- command -v zsh
 need fish -- command -v fish
 need chromium -- command -v chromium
+need faketime -- compgen -G '/usr/lib/*/faketime/libfaketime.so.1'
 need gcc libc6-dev -- command -v "$(go env CC)"
 if [ "${1:-}" = bench ]; then
 	need etcd-server -- command -v etcd

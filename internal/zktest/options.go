@@ -24,6 +24,7 @@ type serverConfig struct {
 	properties map[string]string
 	jvm        []string // further arguments of java
 	links      bool     // route the followers' quorum links through proxies
+	ahead      time.Duration
 }
 
 // DefaultTick is the tickTime of real servers: a tenth of ZooKeeper's default,
@@ -94,6 +95,25 @@ func WithJVM(args ...string) ServerOption {
 // WithQuorumLinks routes the links from the followers to their leader through
 // proxies, for Ensemble.Link to delay or cut. Elections stay direct.
 func WithQuorumLinks() ServerOption { return func(c *serverConfig) { c.links = true } }
+
+// WithClock puts the server's wall clock ahead of this machine's, or behind it,
+// by Debian's libfaketime; a test that needs it fails where that is missing.
+// Its monotonic clock is right: sessions last as long as ever. There is no such
+// option for clients: a Go program does not ask libc for the time.
+func WithClock(ahead time.Duration) ServerOption { return func(c *serverConfig) { c.ahead = ahead } }
+
+// fakeTime is the environment of a process whose wall clock is wrong.
+func fakeTime(ahead time.Duration) ([]string, error) {
+	const library = "/usr/lib/*/faketime/libfaketime.so.1"
+	found, err := filepath.Glob(library)
+	if err != nil || len(found) != 1 {
+		return nil, fmt.Errorf("zktest: no %s found; \"make deps\" installs it, or: apt-get install faketime", library)
+	}
+	return []string{
+		"LD_PRELOAD=" + found[0], fmt.Sprintf("FAKETIME=%+d", int(ahead.Seconds())),
+		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", // by the library's versions
+	}, nil
+}
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
@@ -197,6 +217,13 @@ func (s *Server) Launch() error {
 	}
 	defer out.Close() // the child has its own
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
+	if s.config.ahead != 0 {
+		env, err := fakeTime(s.config.ahead)
+		if err != nil {
+			return err
+		}
+		cmd.Env = append(os.Environ(), env...)
+	}
 	s.proc, err = start(cmd)
 	return err
 }
