@@ -3,6 +3,8 @@ package prom_test
 import (
 	"context"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +73,10 @@ func TestF96TheFirstEventRaisesTheAlertOnIt(t *testing.T) {
 	p.Fires("ZkcoordWaitsTimeOut")
 	stop()
 
+	_, err = c.Txn(t.Context(), coord.AppendOp("/jobs/0123456789abcdef0123456789abcdef__lock__", nil)) // as Kazoo does
+	require.NoError(t, err)
+	p.Fires("ZkcoordForeignContender")
+
 	require.NoError(t, srv.ExpireSession(h.Session()))
 	<-h.Done()
 	p.Awaits(`ALERTS{alertname="ZkcoordHoldsLost", alertstate="firing", path="/jobs"}`)
@@ -79,4 +85,52 @@ func TestF96TheFirstEventRaisesTheAlertOnIt(t *testing.T) {
 	p.Fires("ZkcoordNoSession")
 	srv.Resume()
 	zktest.Eventually(t, time.Minute, func() bool { return c.SessionID() != 0 }, "the client comes back")
+}
+
+// The servers are sound, but the session is so short that little is left of the
+// window after any delay.
+func TestF96AShortWindowRaisesItsAlert(t *testing.T) {
+	promtest.Tool(t, "prometheus")
+	srv, err := zkembed.Start(zkembed.WithTick(500 * time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = srv.Close() })
+	metrics := prom.New()
+	c, err := coord.Open(t.Context(), srv.ConnectString(), coord.WithObserver(metrics.Observe), coord.WithSessionTimeout(time.Second))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	m, err := lock.New(c, "/jobs")
+	require.NoError(t, err)
+	holding, stop := context.WithCancel(t.Context())
+	held := make(chan struct{})
+	go func() { // again and again: a machine under load loses such a hold
+		defer close(held)
+		for holding.Err() == nil {
+			_ = m.Do(holding, func(ctx context.Context, h *coord.Hold) error {
+				metrics.Watch("jobs", h)
+				<-ctx.Done()
+				return nil
+			})
+		}
+	}()
+	p := promtest.Start(t, "alerts.yml", serve(t, metrics))
+	require.Equal(t, "jobs", p.Fires("ZkcoordWindowShort")[0].Labels["name"])
+	stop()
+	<-held
+}
+
+// A rule that no test raises on what a program really exports may never fire.
+func TestF96EachRuleIsTriedOnWhatTheProgramsExport(t *testing.T) {
+	rules, err := os.ReadFile("alerts.yml")
+	require.NoError(t, err)
+	var tests []byte
+	for _, file := range []string{"alerts_test.go", "../../cmd/internal/see/exporter_test.go", "../../cmd/internal/attend/alerts_test.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		tests = append(tests, text...)
+	}
+	found := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(rules, -1)
+	require.NotEmpty(t, found)
+	for _, rule := range found {
+		require.Contains(t, string(tests), `"`+string(rule[1])+`"`, "a call of Fires or Awaits")
+	}
 }

@@ -110,11 +110,12 @@ func (b *Barrier) Remove(ctx context.Context) error {
 }
 
 // Wait returns nil when the barrier has been open at some moment since the
-// call, and ctx's error when ctx ends first; after a deadline it says who closed
-// the barrier. It does not miss an opening while it is disconnected, not even
-// when the barrier has been closed again by then. Only an opening that is over
-// before the first answer is missed, as if the call had come after it. A node
-// that Set would refuse, such as the path of a lock, fails with [ErrNoBarrier].
+// call, and ctx's error when ctx ends first; after a deadline it says who
+// closed the barrier. It does not miss an opening while it is disconnected, not
+// even when the barrier has been closed again by then. Only an opening that is
+// over before the first answer is missed, as if the call had come after it. A
+// node that Set would refuse, such as the path of a lock, fails with
+// [ErrNoBarrier].
 func (b *Barrier) Wait(ctx context.Context) error {
 	closed, by := int64(0), "" // the node waited for, by its czxid, and who made it
 	err := b.client.Fresh().Wait(ctx, func(v *coord.View) (open bool, err error) {

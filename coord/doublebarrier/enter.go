@@ -22,9 +22,10 @@ import (
 // with [ErrSize] when the barrier is used with another n. Where there is no
 // barrier yet, but contenders of another recipe stand, it fails with
 // [coord.ErrForeign]. When ctx ends first, it returns immediately, and after a
-// deadline it says how many have come. Whenever it returns an error, nothing is left behind:
-// a node that could not be deleted yet is deleted in the background. A member
-// that gives up in the very moment in which the round begins is missing in it.
+// deadline it says how many have come. Whenever it returns an error, nothing is
+// left behind: a node that could not be deleted yet is deleted in the
+// background. A member that gives up in the very moment in which the round
+// begins is missing in it.
 func (b *Barrier) Enter(ctx context.Context) (*Member, error) { return b.EnterWith(ctx, nil) }
 
 // EnterWith is [Barrier.Enter] of a member that brings data, such as the

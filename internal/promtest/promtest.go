@@ -30,8 +30,12 @@ type Prometheus struct {
 }
 
 const (
-	every  = "200ms"          // scrapes and evaluations
-	within = 60 * time.Second // for something to be seen, on a machine under load
+	evaluated = "200ms"
+	// scraped is the time between two scrapes, and the most that one may take:
+	// a scrape that fails ends what its samples had been so for, and on a
+	// machine under load a look at everything takes a second.
+	scraped = "2s"
+	within  = 2 * time.Minute // for something to be seen on such a machine
 )
 
 // Tool returns the path of a program of Debian's package prometheus. It skips
@@ -58,7 +62,7 @@ func Start(t testing.TB, rules string, targets ...string) *Prometheus {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(dir+"/rules.yml", []byte(Shortened(string(text))), 0o600))
 	var config strings.Builder
-	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\nrule_files: [rules.yml]\nscrape_configs:\n", every)
+	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[2]s}\nrule_files: [rules.yml]\nscrape_configs:\n", scraped, evaluated)
 	for i, target := range targets {
 		address, path, _ := strings.Cut(target, "/")
 		fmt.Fprintf(&config, "  - {job_name: program%d, metrics_path: /%s, static_configs: [{targets: [%q]}]}\n", i, path, address)

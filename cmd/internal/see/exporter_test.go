@@ -86,6 +86,9 @@ func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
 		}
 	}
 	q := cmdtest.Must(queue.New(p.c, w.Path("odd/jobs")))
+	w.Embedded().ShiftClock(-time.Hour)
+	require.NoError(t, q.Put(t.Context(), []byte("old")))
+	w.Embedded().ShiftClock(0)
 	for range 6 {
 		require.NoError(t, q.PutBatch(t.Context(), slices.Repeat([][]byte{[]byte("item")}, 1000)))
 	}
@@ -97,7 +100,9 @@ func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
 			prom.Awaits(`ALERTS{alertname="ZkcoordOddity", alertstate="firing", odd="` + name + `", path="` + w.Path("odd/"+name) + `"}`)
 		}
 	}
-	for _, alert := range []string{"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordScheduleFails"} {
+	for _, alert := range []string{
+		"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordQueueStands", "ZkcoordScheduleFails",
+	} {
 		prom.Fires(alert)
 	}
 	for _, path := range []string{"kept-slot", "round", "deadlock"} {
