@@ -88,6 +88,8 @@ var shardsOff = []mutant{
 		"Shards.readable", `if errors.Is(err, errNoPlan) {`, `if false {`),
 	off("shards: a plan of a newer format is left alone", in(parts, "TestF81"),
 		"decode", `if err == nil && format.Format > planFormat {`, `if false {`),
+	off("shards: a planner that sees a newer plan waits", in(parts, "TestF81APlanOfANewer"),
+		"planner.read", `if errors.Is(err, errNewerPlan) {`, `if false {`),
 	off("shards: some keys at a time", in(parts, "TestAtMostSoMany|TestSomeKeys"),
 		"Plan.next", `next.hold(owners, max(0, l.moves-busy))`, `_ = busy`),
 	off("shards: a key that has not arrived counts", in(parts, "TestKeysThatHaveNotArrived|TestAtMostSoMany"),
