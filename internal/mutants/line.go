@@ -48,7 +48,7 @@ var line = []mutant{
 	off("a contender of an unknown recipe is refused", in(coord, "TestF64AContenderOfAnUnknownRecipeThatCameFirst"),
 		"Line.parse", `c, known = dialect.ParseUnknown(name)`, `known = false`),
 	off("a contender of a kind that does not take part is refused", in(coord, "TestF64AContenderOfAKind"),
-		"Parse", `if !known {`, `if !known && len(kinds) == 0 {`),
+		"Line.parse", ` && l.has(c.Kind); {`, `; {`),
 	off("no claim of any dialect is refused for an unknown recipe", in(coord, "TestF64ALineOfAnyDialect"),
 		"Line.parse", `case !l.AnyDialect:`, `default:`),
 	off("nobody is shown as holder behind a contender that it cannot honour", in(coord, "TestF64WhoHoldsBeside"),
