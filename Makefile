@@ -48,11 +48,13 @@ DETECTING = -race $(call quickly,-dwarf=false)
 PLAINLY   = -trimpath $(call quickly,)
 
 # Results are never taken from the cache, since they depend on servers. The longest packages come first; "lint" vets. At
-# its end a process with the race detector would sleep for a second.
+# its end a process with the race detector would sleep for a second. HUNG is for a package that never ends, not for slow
+# machines: at a low priority tests wait until the others are done.
 # Tests that try many schedules, or much data, and have others of their package beside them for the race detector, are for
 # test-spare: the model of the trust window, the double barrier's random deaths, and the like; and the table of mutants.
 RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test $(DETECTING) -vet=off -count=1 \
-	-timeout 30m -skip '^(($(MODEL))|($(EXPLORED)|$(ARCHIVING))$$)'
+	$(HUNG) -skip '^(($(MODEL))|($(EXPLORED)|$(ARCHIVING))$$)'
+HUNG      := -timeout 45m
 CLASSES   := $(CURDIR)/artefacts/classes.jsa
 ARCHIVING := TestAServerStartsFromAnArchiveOfItsClasses
 MODEL     := TestNoScheduleBreaksTheTrust|TestTheModelFinds
@@ -83,13 +85,13 @@ test-spare: compiled
 
 # Without the race detector, which slows them down tenfold.
 model-medium:
-	set -o pipefail; CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
+	set -o pipefail; CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 $(HUNG) -v -run '$(MODEL)' ./coord/internal/window \
 		-scope medium | grep -v '^=== '
 explored: # all that test-waiting skips
 	@for t in $(subst |, ,$(EXPLORED)); do grep -qs "^func $$t(" $(EXPLORING:%=%/*_test.go) || \
 		{ echo "no $$t in $(EXPLORING): mend EXPLORED or EXPLORING"; exit 1; }; done
-	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -run '^($(EXPLORED))$$' $(EXPLORING)
-	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 $(TABLES)
+	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 $(HUNG) -run '^($(EXPLORED))$$' $(EXPLORING)
+	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 $(HUNG) $(TABLES)
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users
@@ -111,7 +113,7 @@ $(NESTED:%=lint/%): lint/%: tools
 	@cd $* && $(CGO) go vet $(HOW) ./... && $(CGO) GOFLAGS="$(GOFLAGS) $(HOW)" $(TOOLS)/staticcheck ./...
 test/bench: | $(filter-out test/bench,$(NESTED:%=test/%)) # in a second each contender does something: not at the busiest
 $(NESTED:%=test/%): test/%:
-	@cd $* && echo "$*:" && $(CGO) GORACE=atexit_sleep_ms=0 go test $(HOW) -vet=off -count=1 ./...
+	@cd $* && echo "$*:" && $(CGO) GORACE=atexit_sleep_ms=0 go test $(HOW) -vet=off -count=1 $(HUNG) ./...
 
 fmt: tools
 	$(TOOLS)/gofumpt -w .

@@ -19,8 +19,9 @@
 //	zkcoord_revocations_total{path}       requests to give up
 //	zkcoord_window_left_seconds{name}     gauge: how long a watched hold can be trusted yet; see [Metrics.Watch]
 //	zkcoord_sessions                      gauge: sessions that are connected
-//	zkcoord_session_events_total{event}   up, down, over
+//	zkcoord_session_events_total{event}   up, down, over, attended, unattended
 //	zkcoord_node_events_total{event}      recovered, stray, stranded, foreign
+//	zkcoord_reports_total{event}          failed, differs, clock_ahead, mark_ahead: the log says what, and where
 //
 // path is the path of the recipe: of a ledger or of shards, not of one of their
 // keys. A program that has a recipe for each of many things makes as many
@@ -53,7 +54,8 @@ type Metrics struct {
 	holds                      *prometheus.GaugeVec
 	losses, ended, revocations *prometheus.CounterVec
 	sessions                   prometheus.Gauge
-	sessionEvents, nodeEvents  *prometheus.CounterVec
+	sessionEvents              *prometheus.CounterVec
+	nodeEvents, reports        *prometheus.CounterVec
 	left                       *prometheus.Desc
 
 	mu        sync.Mutex
@@ -97,8 +99,9 @@ func New(opts ...Option) *Metrics {
 		ended:         counter("zkcoord_waits_ended_total", "Waits that ended without a grant.", "path", "cause"),
 		revocations:   counter("zkcoord_revocations_total", "Requests to give up.", "path"),
 		sessions:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "zkcoord_sessions", Help: "Sessions that are connected."}),
-		sessionEvents: counter("zkcoord_session_events_total", "Sessions that came up, were disconnected, or are over.", "event"),
+		sessionEvents: counter("zkcoord_session_events_total", "Sessions that came up, were disconnected, are over, or have an attendant, or none.", "event"),
 		nodeEvents:    counter("zkcoord_node_events_total", "Nodes that were recovered, made late, left behind, or are of another dialect.", "event"),
+		reports:       counter("zkcoord_reports_total", "What recipes found wrong: a function that failed, a path that another client uses in another way, a clock or a mark that is ahead.", "event"),
 		left: prometheus.NewDesc("zkcoord_window_left_seconds",
 			"How long a watched hold can be trusted yet.", []string{"name"}, nil),
 		labels:    map[string]bool{},
@@ -110,11 +113,14 @@ func New(opts ...Option) *Metrics {
 	for _, opt := range opts {
 		opt(m)
 	}
-	for _, kind := range []string{"up", "down", "over"} {
+	for _, kind := range []string{"up", "down", "over", "attended", "unattended"} {
 		m.sessionEvents.WithLabelValues(kind)
 	}
 	for _, kind := range nodeEvents {
 		m.nodeEvents.WithLabelValues(kind)
+	}
+	for _, kind := range reports {
+		m.reports.WithLabelValues(kind)
 	}
 	return m
 }
@@ -122,6 +128,11 @@ func New(opts ...Option) *Metrics {
 // nodeEvents are the values of the label event, by the kinds of events.
 var nodeEvents = map[string]string{
 	event.Recovered: "recovered", event.StrayRemoved: "stray", event.NodeStranded: "stranded", event.Foreign: "foreign",
+}
+
+// reports are the values of the label event, by the kinds of events.
+var reports = map[string]string{
+	event.Failed: "failed", event.Differs: "differs", event.ClockAhead: "clock_ahead", event.MarkAhead: "mark_ahead",
 }
 
 // label returns the label of a recipe's path. Its counters are there from then
@@ -157,11 +168,14 @@ func (m *Metrics) Observe(e event.Event) {
 		m.end(e, m.label(e.Recipe))
 	case event.Revoked:
 		m.revocations.WithLabelValues(m.label(e.Recipe)).Inc()
-	case event.SessionUp, event.SessionDown, event.SessionOver:
+	case event.SessionUp, event.SessionDown, event.SessionOver, event.SessionAttended:
 		m.session(e)
 	default:
 		if kind, counts := nodeEvents[e.Kind]; counts {
 			m.nodeEvents.WithLabelValues(kind).Inc()
+		}
+		if kind, counts := reports[e.Kind]; counts {
+			m.reports.WithLabelValues(kind).Inc()
 		}
 	}
 }
@@ -202,6 +216,13 @@ func (m *Metrics) session(e event.Event) {
 		m.connected[e.Session] = true
 		maps.DeleteFunc(m.held, func(_ string, h held) bool { return m.over[h.session] })
 		clear(m.over)
+		return
+	case event.SessionAttended:
+		kind := "attended"
+		if e.Err != nil {
+			kind = "unattended"
+		}
+		m.sessionEvents.WithLabelValues(kind).Inc()
 		return
 	case event.SessionDown:
 		m.sessionEvents.WithLabelValues("down").Inc()
@@ -282,7 +303,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.wait, m.hold, m.holds, m.losses, m.ended, m.revocations, m.sessions, m.sessionEvents, m.nodeEvents}
+	return []prometheus.Collector{m.wait, m.hold, m.holds, m.losses, m.ended, m.revocations, m.sessions, m.sessionEvents, m.nodeEvents, m.reports}
 }
 
 // count brings the gauges up to date.

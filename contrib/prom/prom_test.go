@@ -133,9 +133,25 @@ func TestCountersAreThereBeforeTheFirstEvent(t *testing.T) {
 	text := scrape(t, reg)
 	for _, sample := range []string{
 		`losses_total{cause="window",path="/jobs"}`, `losses_total{cause="other",path="/jobs"}`, `revocations_total{path="/jobs"}`,
-		`waits_ended_total{cause="timeout",path="/jobs"}`, `session_events_total{event="over"}`, `node_events_total{event="foreign"}`,
+		`waits_ended_total{cause="timeout",path="/jobs"}`, `session_events_total{event="over"}`, `session_events_total{event="unattended"}`, `node_events_total{event="foreign"}`,
+		`reports_total{event="failed"}`, `reports_total{event="differs"}`, `reports_total{event="clock_ahead"}`, `reports_total{event="mark_ahead"}`,
 	} {
 		require.Contains(t, text, "zkcoord_"+sample+" 0\n")
+	}
+}
+
+// The kinds are those of package event, as it stands.
+func TestEveryKindOfEventIsCounted(t *testing.T) {
+	source, err := os.ReadFile("../../coord/event/event.go")
+	require.NoError(t, err)
+	kinds := regexp.MustCompile(`(?m)^\t\w+ += "([^"]+)"`).FindAllStringSubmatch(string(source), -1)
+	require.Greater(t, len(kinds), 14)
+	for _, kind := range kinds {
+		reg, m := prometheus.NewPedanticRegistry(), prom.New()
+		require.NoError(t, reg.Register(m))
+		before := scrape(t, reg)
+		m.Observe(event.Event{Kind: kind[1], Path: "/jobs/n", Recipe: "/jobs"})
+		require.NotEqual(t, before, scrape(t, reg), kind[1])
 	}
 }
 

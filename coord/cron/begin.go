@@ -167,7 +167,7 @@ func (c *Cron) take(ctx context.Context, slot time.Time) (*Slot, error) {
 	}
 	s := &Slot{Held: run.Held, At: slot, Key: key, Attempt: run.Attempt, Last: run.Last, cron: c, run: run}
 	is, err := s.enter(ctx)
-	if is {
+	if is && s.Err() == nil { // the answer may have come late
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.own[key] = s

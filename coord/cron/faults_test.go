@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -232,4 +233,30 @@ func TestEachSlotRunsWhateverBecomesOfTheReplicas(t *testing.T) {
 		})
 	}
 	require.NotZero(t, met)
+}
+
+// The beginning is noted in the mark when the hold can still be trusted, and
+// the servers' answer comes when it cannot.
+func TestASlotWhoseHoldIsOverIsNotBegun(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(1)
+		c := b.Open()
+		const late = T * 47 / 100 // after half of T, the client gives the connection up
+		noted := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/cron/keys", Times: 1, Func: func(r zkembed.Request) bool {
+			return slices.Contains(r.Paths, "/cron/mark")
+		}}, zkembed.DelayReply(late))
+		var slowing sync.WaitGroup
+		defer slowing.Wait()
+		slowing.Go(func() {
+			<-noted.Struck()
+			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(late))
+			time.Sleep(late)
+			slow.Remove()
+		})
+		slot, err := scheduled(b, c, s).Begin(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, first, slot.At)
+		require.NoError(b, slot.Err())
+		require.NoError(b, coordtest.Err(slot.End(b.Context(), nil, nil)))
+	})
 }

@@ -10,8 +10,8 @@ import (
 
 // ErrStale says that the resource has seen a larger token: nothing was changed.
 // Of one ensemble, that is a newer holder's, and the caller's hold is over; of
-// another, or of one whose data went back, tokens cannot be compared. The errors
-// that wrap it say both tokens, where the resource tells.
+// another, or of one whose data went back, tokens cannot be compared. The
+// errors that wrap it say both tokens, where the resource tells.
 var ErrStale = errors.New("stale fencing token: the resource has seen a larger one")
 
 // ErrUnfenced says that a resource accepts what it should refuse.

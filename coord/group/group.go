@@ -117,9 +117,9 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 // Stay joins, and joins again whenever the membership is lost, until ctx ends,
 // and then leaves. While its session lives, it takes its node back: nobody sees
 // it missing, and its token is the same. A new token says that the node was
-// gone, and that another may have had the ID. It returns ctx's error when it has
-// left, joined with [coord.ErrUnconfirmed] if that is not known; any other error
-// says why it could not join.
+// gone, and that another may have had the ID. It returns ctx's error when it
+// has left, joined with [coord.ErrUnconfirmed] if that is not known; any other
+// error says why it could not join.
 func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
 	for {
 		m, err := g.join(ctx, id, coord.NameSpec{Data: data, Retain: true})

@@ -176,6 +176,11 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 		return together(each...)
 	}
 	err := finishing(ctx, func(ctx context.Context) error { return q.sends.Release(ctx, holds, deletes...) })
+	if isUnsent(err) { // there is no more time
+		for n, i := range items {
+			each[n] = func() error { return i.end("ack", err) }
+		}
+	}
 	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
 		return together(each...)
 	}

@@ -593,3 +593,19 @@ func TestAnAckWhoseContextEndsBeforeItIsSentGivesTheItemBack(t *testing.T) {
 		require.Equal(b, "a", string(receive(b, other).Data))
 	})
 }
+
+func TestAnAckOfABatchOutlastsItsContextNoLongerThanOneOfAnItem(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		q := b.queue(c)
+		put(b, b.queue(b.Open()), "a", "b")
+		items, err := q.ReceiveBatch(b.Context(), 2)
+		require.NoError(b, err)
+		require.Len(b, items, 2)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}}, zkembed.DelayReply(T/3))
+		ctx := b.Within(T / 8)
+		require.ErrorIs(b, q.AckBatch(ctx, items...), coord.ErrUnconfirmed)
+		over, _ := ctx.Deadline()
+		require.LessOrEqual(b, time.Since(over), 50*time.Millisecond)
+	})
+}

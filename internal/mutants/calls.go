@@ -74,6 +74,8 @@ var calls = []mutant{
 		"Watches.fire", `fired == Deleted && w != nil && !w.armed`, `false`),
 	off("a claim that is found near the front watches its node soon", in(coord, "TestAClaimThatIsFoundNear"),
 		"waiter.remember", `w.cl.node.WatchSooner()`, ""),
+	off("queue: the ack of a batch outlasts its context once", in(items, "TestAnAckOfABatchOutlasts"),
+		"Queue.AckBatch", `if isUnsent(err) {`, `if false {`),
 	off("queue: an ack that is not sent gives the item back", in(items, "TestAnAckWhoseContextEnds"),
 		"Item.end", `case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):`, `case false:`),
 }
@@ -83,6 +85,7 @@ var calls = []mutant{
 var (
 	bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}}
 	moreSeeds    = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}
+	wrongClocks  = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-focus=clocks"}}
 )
 
 // judges: guards whose absence the simulation itself must notice. For the
@@ -104,13 +107,15 @@ var judges = []mutant{
 	again("re-check: a listing after a writer's going", bySimulation),
 	again("job: the holder of the lock looks at the record", bySimulation),
 	again("job: only the holder of the lock puts an end on record", bySimulation),
+	again("job: no wall clock says how old a record is", wrongClocks),
+	again("schedule: a host whose clock is ahead decides for nobody else", wrongClocks),
 	again("job: an entry of an earlier run deletes no record", moreSeeds), // 7 of them show it
 	again("election: what a lost leader says does not end Run", bySimulation),
 }
 
 // again has the simulation notice, too, that a guard is missing.
 func again(guard string, seeds suites) mutant {
-	for _, m := range slices.Concat(recovery, window, holds, line, once, election, jobs) {
+	for _, m := range slices.Concat(recovery, window, holds, line, once, election, jobs, schedules) {
 		if m.guard == guard {
 			return mutant{"simulation: " + guard, m.edits, seeds}
 		}

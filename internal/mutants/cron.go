@@ -22,6 +22,8 @@ var schedules = []mutant{
 		"Cron.isFree", `v.Get(line.Dir + "/" + ahead[0].Name)`, `c.client.Get(v.Context(), line.Dir+"/"+ahead[0].Name)`),
 	off("schedule: who has chosen it begins it", in(crons, "TestTheCostOfASlot"),
 		"Cron.underWay", ` && o.Begun == 0`, ` && false`),
+	off("schedule: one whose hold is over is not begun", in(crons, "TestASlotWhoseHoldIsOver"),
+		"Cron.take", `is && s.Err() == nil`, `is`),
 	off("schedule: a client that stops has not run it", in(crons, "TestASlotWhoseClientStops"),
 		"Slot.perform", `if failure != nil && ctx.Err() != nil {`, `if false {`),
 	off("schedule: a command that is told to end has not run its slot", in(runs, "TestASlotWhoseProcessIsTold"),

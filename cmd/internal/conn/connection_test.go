@@ -234,7 +234,7 @@ func TestAServerThatCannotBeTrustedIsRefused(t *testing.T) {
 		"x509":              {"--tls"},
 		"do servers run":    {},
 	} {
-		args = append([]string{"--zk", addr, "--connect-timeout", "1s", "inspect", "/l"}, args...)
+		args = append([]string{"--zk", addr, "--connect-timeout", "5s", "inspect", "/l"}, args...)
 		cmdtest.Start(t, args...).Ends(term.ExitUnavailable, says)
 	}
 }

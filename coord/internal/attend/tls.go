@@ -37,10 +37,10 @@ func (TLS) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("TLS")) }
 // has 64 KiB.
 const mostAuthorities = 24 << 10
 
-// TLSOf returns what to tell of a client's configuration, as it is now, and of a
-// connection that was made with it. A server that a function of the program has
-// accepted is known to the attendant by its certificate. TLSOf fails if the keys
-// cannot leave the process.
+// TLSOf returns what to tell of a client's configuration, as it is now, and of
+// a connection that was made with it. A server that a function of the program
+// has accepted is known to the attendant by its certificate. TLSOf fails if the
+// keys cannot leave the process.
 func TLSOf(config servers.TLS, conn net.Conn) (*TLS, error) {
 	made, ok := conn.(*tls.Conn)
 	switch {
@@ -85,8 +85,8 @@ func (t *TLS) trust(authority []byte) {
 	}
 }
 
-// Pin adds certificates of servers that were accepted before, of at most so many
-// in all.
+// Pin adds certificates of servers that were accepted before, of at most so
+// many in all.
 func (t *TLS) Pin(before [][]byte, most int) {
 	for _, pinned := range before {
 		isKnown := func(known []byte) bool { return bytes.Equal(known, pinned) }

@@ -164,8 +164,8 @@ type Config struct {
 	// server. nil leaves that to Dial.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	// TLS is asked at each handshake for the configuration to use over what Dial
-	// returns; nil = no TLS. With an error it may return an older one.
+	// TLS is asked at each handshake for the configuration to use over what
+	// Dial returns; nil = no TLS. With an error it may return an older one.
 	TLS  func() (TLS, error)
 	Pace *Pace // of the attempts, which several searches may share; nil: one of its own
 }

@@ -67,8 +67,8 @@ type attendance struct {
 	at      time.Time // when that was last compared with what it takes now
 }
 
-// compareEvery is how often what the attendant was told is compared with what it
-// takes now: certificates are replaced before they expire.
+// compareEvery is how often what the attendant was told is compared with what
+// it takes now: certificates are replaced before they expire.
 const compareEvery = 5 * time.Second
 
 // mostPinned is how many servers' certificates the attendant is told of.
@@ -99,8 +99,8 @@ func (s *Session) beAttended() {
 	}
 }
 
-// mayHaveChanged has the attendant told, in the background, what has changed, if
-// it is time to compare. It returns when that is next.
+// mayHaveChanged has the attendant told, in the background, what has changed,
+// if it is time to compare. It returns when that is next.
 func (s *Session) mayHaveChanged(now time.Time) time.Duration {
 	if s.cfg.attendant == nil || s.cfg.TLS == nil {
 		return compareEvery

@@ -88,9 +88,23 @@ func mix(s scene) {
 			working.Go(func() { w.Work(ctx, part.use) })
 		}
 	}
-	(&trouble{s, rec, clients, random, map[string]int{}, nil}).strike(long(20*time.Second, 6*time.Second))
+	members := []string{}
+	residing, leave := context.WithCancel(ctx)
+	for i, list := range []int{keys, 0} { // that stay; the second without a list
+		w := worker(clients[i], fmt.Sprint("c", i), fmt.Sprint("resident", i))
+		w.Key = s.w.Path("shards")
+		members = append(members, w.Name)
+		working.Go(func() { w.Work(residing, workload.Reside(list)) })
+	}
+	(&trouble{s, rec, clients, random, calm, members, map[string]int{}, nil}).strike(long(20*time.Second, 6*time.Second))
 	close(calm)
 	calmed := time.Now()
+	zktest.Eventually(s, 2*progress, func() bool {
+		missing := workload.NotShared(s.Context(), clients[0], s.w.Path("shards"), members)
+		rec.Note("shards: %s", missing)
+		return missing == ""
+	}, "every key of the shards is owned")
+	leave() // for other members
 	for _, w := range workers {
 		zktest.Receive(s, patience, w.Served(), "%s is stuck", w.Name)
 	}
@@ -102,12 +116,12 @@ func mix(s scene) {
 	require.NoError(s, shop.Drain(s.Context(), worker(clients[0], "drain", "queue"), clients[0]))
 	require.NoError(s, shop.Close(s.Context()))
 	s.Logf("%d operations", rec.Len())
-	for _, lock := range workload.KeysOf(s.w.Path("shards"), keys) {
+	for _, lock := range workload.KeysOf(s.w.Path("shards"), workload.MostKeys) {
 		history.Check(s, rec, history.Mutex(lock))
 	}
 	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
 		history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
-		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0), history.Rounds(s.w.Path("double"), party),
+		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0, 0), history.Rounds(s.w.Path("double"), party),
 		history.Mutex(s.w.Path("group")), history.Counter(s.w.Path("count")), history.Numbers(s.w.Path("slots")))
 	// All leases are free again.
 	free, err := semaphore.New(clients[0], s.w.Path("semaphore"), leases)
@@ -129,6 +143,8 @@ type trouble struct {
 	rec     *history.Recorder
 	clients []*coord.Client
 	random  *rand.Rand
+	calm    <-chan struct{}
+	members []string // of the shards, that stay
 	struck  map[string]int
 	lost    []*proxy.Rule // replies
 }
@@ -137,7 +153,8 @@ type trouble struct {
 // is killed once: servers of 3.8.0 that are killed again and again can lose
 // acknowledged writes.
 func (t *trouble) strike(lasts time.Duration) {
-	kinds := []func(){t.kill, t.expire, t.silence, t.loseReplies}
+	meddler := t.client()
+	kinds := []func(){t.kill, t.expire, t.silence, t.loseReplies, func() { t.meddle(meddler) }}
 	again := kinds
 	if t.w.Backend() == zktest.Ensemble {
 		again = kinds[1:]
@@ -173,7 +190,7 @@ func (t *trouble) missing() (kinds []string) {
 		t.struck["packet held back"] += p.Stats().Held
 		t.struck["cut"] += p.Stats().Cut
 	}
-	for _, kind := range []string{"kill -9", "session ended", "reply lost", "packet held back", "cut"} {
+	for _, kind := range []string{"kill -9", "session ended", "reply lost", "packet held back", "cut", "meddling"} {
 		if t.struck[kind] == 0 {
 			kinds = append(kinds, kind)
 		}
@@ -233,6 +250,22 @@ func (t *trouble) loseReplies() {
 			t.lost = append(t.lost, p.Inject(proxy.Fault{On: ops, Path: t.w.Path(""), Do: proxy.CutOnReply}))
 		}
 	}
+}
+
+// meddle does to the shards what operators and other programs do.
+func (t *trouble) meddle(with *coord.Client) {
+	kind := workload.Pick(t.random, workload.Meddlings, func(m workload.Meddling) int { return m.Weight })
+	t.rec.Note("shards: %s", kind.Name)
+	m := &workload.Meddler{
+		Checks: judging{s: t.scene}, Client: with, Path: t.w.Path("shards"), Rand: rand.New(rand.NewPCG(t.random.Uint64(), 0)),
+		Lasts: t.upTo(T/4, T), Calm: t.calm, Resident: t.members,
+		Deleting: func(node string, stat coord.Stat) {
+			t.rec.Break("", workload.KeyOf(t.w.Path("shards"), node), stat.Czxid, "shards deleted", time.Now(), T)
+		},
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.Lasts+patience)
+	defer cancel()
+	t.struck["meddling"] += workload.Times(kind.Do(m, ctx))
 }
 
 // crowdTimeout is the session time-out of the scenarios with a crowd: twice the

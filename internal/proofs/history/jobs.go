@@ -47,8 +47,9 @@ func doings(records []Record) (all map[string]*doing, begun []Record) {
 
 // ended finds jobs with a result of none of their runs, and jobs that ran again
 // or changed their result after their end was on record, unless that record may
-// have been deleted, since keep other runs may have begun meanwhile.
-func ended(keep int) func([]Record) []Violation {
+// have been deleted, since it is older than age, or keep other runs may have
+// begun meanwhile.
+func ended(keep int, age time.Duration) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		all, begun := doings(records)
 		slices.SortFunc(begun, func(a, b Record) int { return cmp.Compare(a.Call, b.Call) })
@@ -71,6 +72,15 @@ func ended(keep int) func([]Record) []Violation {
 			}
 			return keep > 0 && n > keep
 		}
+		tooOld := func(from Record, d *doing, by Record) bool {
+			since := from.Return
+			for _, end := range d.ends {
+				if end.Kind == Did && end.Of == from.ID {
+					since = end.Call
+				}
+			}
+			return age > 0 && by.Return-since > age
+		}
 		for item, d := range all {
 			for _, end := range d.ends {
 				i := slices.IndexFunc(d.runs, func(r Record) bool { return r.Verdict == end.Verdict })
@@ -79,7 +89,7 @@ func ended(keep int) func([]Record) []Violation {
 					continue
 				}
 				for _, later := range slices.Concat(d.runs, d.ends) {
-					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) {
+					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) && !tooOld(d.runs[i], d, later) {
 						found = append(found, Violation{end.Key, fmt.Sprintf("%q had ended with %q when %s came to a %s, with %q",
 							item, end.Verdict, later.Client, later.Kind, later.Verdict), []int{d.runs[i].ID, end.ID, later.ID}})
 					}
@@ -101,4 +111,32 @@ func attempted(n int) func([]Record) []Violation {
 		}
 		return found
 	}
+}
+
+// skipped finds instants of a schedule that nobody ran, though a later one was.
+func skipped(every time.Duration) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		all, _ := doings(records)
+		var ran []Record // the first run of each
+		for _, d := range all {
+			if len(d.runs) > 0 {
+				ran = append(ran, d.runs[0])
+			}
+		}
+		slices.SortFunc(ran, func(a, b Record) int { return instant(a).Compare(instant(b)) })
+		for i := 1; i < len(ran); i++ {
+			before, now := ran[i-1], ran[i]
+			if apart := instant(now).Sub(instant(before)); apart != every {
+				found = append(found, Violation{now.Key, fmt.Sprintf("%q ran, and the one before was %q, %v earlier, not %v",
+					now.Item, before.Item, apart, every), []int{before.ID, now.ID}})
+			}
+		}
+		return found
+	}
+}
+
+// instant is when a slot is due.
+func instant(r Record) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, r.Item) // zero for what is none
+	return t
 }

@@ -209,9 +209,19 @@ func Queue(key string, drained bool) Rule {
 // Jobs: no job runs twice at the same time, nor more than so many times, nor
 // again after its end was on record, and all who ask get the same result, which
 // one of its runs had. The record may be gone when so many runs have begun
-// since. Zero is no limit.
-func Jobs(key string, attempts, keep int) Rule {
-	return Rule{name: "once", key: key, finds: []func([]Record) []Violation{shared(Run), ended(keep), attempted(attempts)}}
+// since, or when it is so old. Zero is no limit.
+func Jobs(key string, attempts, keep int, age time.Duration) Rule {
+	return Rule{name: "once", key: key, finds: []func([]Record) []Violation{shared(Run), ended(keep, age), attempted(attempts)}}
+}
+
+// Schedule: its slots are jobs whose records may be deleted, and yet none runs
+// again; and no instant is left out, unless every is zero.
+func Schedule(key string, every time.Duration) Rule {
+	r := Rule{name: "cron", key: key, finds: []func([]Record) []Violation{shared(Run), ended(0, 0)}}
+	if every > 0 {
+		r.finds = append(r.finds, skipped(every))
+	}
+	return r
 }
 
 // Numbers: no two have a number at the same time, its tokens grow, and no owner

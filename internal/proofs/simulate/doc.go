@@ -11,7 +11,8 @@
 // and events, restarts shorter and longer than the session time-out, lagging
 // and isolated followers, links of followers that fall silent one way and
 // break, expired and moved sessions, slow, closed and crashed clients, deleted
-// nodes, foreign children, reaped containers, revocations, forgotten owners.
+// nodes, foreign children, reaped containers, revocations, forgotten owners, a
+// client's wall clock that jumps by hours and years.
 // The workers themselves cancel contexts, let deadlines pass, hold longer than
 // the session time-out and use a lost hold's token. Then everything is
 // repaired, and every worker must get its turn once more.

@@ -30,6 +30,7 @@ type station struct {
 	site    *workload.Site
 	slow    atomic.Int64 // by how many nanoseconds each read and write is delayed
 	slowed  atomic.Int64 // reads and writes that were delayed
+	wall    wallClock
 
 	mu     sync.Mutex
 	client *coord.Client

@@ -61,7 +61,7 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 		if !ok {
 			return nothing()
 		}
-		d.deletes(n)
+		d.deletes(n.Path, n.Stat.Czxid, n.Stat.EphemeralOwner)
 		told := func() {}
 		if workload.Chance(d.r, 0.5) {
 			late := zkembed.DelayEvents(d.part(d.r, 0.05, 0.7))
@@ -82,15 +82,15 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 }
 
 // deletes notes that the driver is about to delete a node of a claim.
-func (d *driver) deletes(n zkembed.Node) {
+func (d *driver) deletes(node string, czxid, owner int64) {
 	d.mu.Lock()
-	d.deleted[n.Path] = erased{n.Stat.Czxid, time.Now()}
+	d.deleted[node] = erased{czxid, time.Now()}
 	d.mu.Unlock()
-	recipe, _, _ := strings.Cut(n.Path[1:], "/")
-	key := workload.KeyOf("/"+recipe, n.Path)
+	recipe, _, _ := strings.Cut(node[1:], "/")
+	key := workload.KeyOf("/"+recipe, node)
 	for _, s := range d.stations {
-		if s.session() == n.Stat.EphemeralOwner {
-			s.broken(key, n.Stat.Czxid, "node deleted by the driver")
+		if s.session() == owner {
+			s.broken(key, czxid, "node deleted by the driver")
 		}
 	}
 }
@@ -105,21 +105,14 @@ var strangers = []string{
 // is known.
 var sequential = regexp.MustCompile(`\d{10}$`)
 
-// foreigners are contenders of the other dialect: claims behind one are
-// refused.
-var foreigners = map[coord.Dialect]string{
-	coord.Curator: "0123456789abcdef0123456789abcdef__lock__0000000000",
-	coord.Kazoo:   "_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000000",
-}
-
 // litter makes a child that does not belong there, and takes it away again.
 func litter(d *driver) (time.Duration, func() int) {
 	name := strangers[d.r.IntN(len(strangers))]
 	dir := d.dirs[d.r.IntN(len(d.dirs))]
 	if workload.Chance(d.r, 0.2) {
-		name = foreigners[d.dialect]
+		name = workload.Foreigners[d.dialect]
 	}
-	foreign := name == foreigners[d.dialect] || sequential.MatchString(name)
+	foreign := name == workload.Foreigners[d.dialect] || sequential.MatchString(name)
 	if foreign {
 		d.excuseForeign(dir, time.Now().Add(time.Hour))
 	}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -245,14 +246,15 @@ var troubles = append([]trouble{
 	{"foreign child", 4, litter},
 	{"container reaped", 4, toAll((*zkembed.Server).Reap)},
 	{"revoked", 4, revoke},
-}, shardsTroubles...)
+}, slices.Concat(shardsTroubles, clockTroubles)...)
 
-// onShards has every seed share keys, and meddle with them often.
-var onShards bool
+// focus is what every seed has, and has trouble with often.
+var focus = flag.String("focus", "", `what every seed has, and has trouble with often: "shards" or "clocks"`)
 
 // often is how often the trouble is chosen.
 func (t trouble) often() int {
-	if onShards && slices.ContainsFunc(shardsTroubles, func(s trouble) bool { return s.name == t.name }) {
+	of := map[string][]trouble{"shards": shardsTroubles, "clocks": clockTroubles}
+	if slices.ContainsFunc(of[*focus], func(s trouble) bool { return s.name == t.name }) {
 		return 10 * t.weight
 	}
 	return t.weight

@@ -36,7 +36,8 @@ type world struct {
 	shop   *workload.Shop   // nil in seeds without a queue
 	ledger *workload.Ledger // nil in seeds without jobs
 	fence  history.Fence
-	shared shared   // without members in seeds without shards
+	shared shared // without members in seeds without shards
+	clocks clocks
 	dirs   []string // of claims
 
 	mu         sync.Mutex

@@ -6,7 +6,7 @@
 // Clients in this process reach the servers through proxies of their own;
 // further clients are child processes, which connect directly and are stopped
 // and killed. All compete at the same places, each of which has one recipe: a
-// lock with short holds, one with long holds, and so on. Three kinds of lanes
+// lock with short holds, one with long holds, and so on. Four kinds of lanes
 // cause faults, each lane one after the other, by the seed:
 //
 //   - one for the servers: kills and stops of followers and of the leader,
@@ -16,7 +16,9 @@
 //   - one for each client: cut connections, lost requests and replies, black
 //     holes, delays, ended sessions, deleted nodes, servers that do not answer;
 //   - one for each child: pauses, within and beyond the session time-out, and
-//     kills.
+//     kills;
+//   - one for the shards: the plan written over or deleted, everything deleted,
+//     other keys set, strangers in a key's line, rivals of one ID.
 //
 // A fault counts when it was seen to have happened. Before each fault of the
 // servers, and again after it, the grants per second must reach a floor; after
@@ -31,9 +33,10 @@
 //
 // When the time is over, the faults end. Within T + 2 s, and the time for which
 // a hold lasts there, some client must be granted something at each place that
-// one client can use, and every worker soon after; then all stop, and nothing
-// may be left behind: nodes, watches, goroutines, open files, or more of the
-// heap than open clients account for. A child's heap is not looked at.
+// one client can use, and every worker soon after, and every key of the shards
+// is owned; then all stop, and nothing may be left behind: nodes, watches,
+// goroutines, open files, or more of the heap than open clients account for. A
+// child's heap is not looked at.
 //
 // The report goes to standard output and to the folder of artefacts. An
 // interrupt ends the faults early; the verdict on the time until then follows.

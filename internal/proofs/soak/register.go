@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/rpc"
+	"slices"
 	"sync"
 	"time"
 )
@@ -107,6 +108,7 @@ func (r *run) judgeRevival(first map[string]time.Duration, lag time.Duration) {
 func (r *run) stuck(over time.Time) (names []string, first map[string]time.Duration) {
 	first = map[string]time.Duration{}
 	all := r.pulse.workers(r.clients()...)
+	all = slices.DeleteFunc(all, func(who string) bool { return slices.Contains(r.sharing.names, who) }) // see judgeShards
 	await(context.Background(), stuckAfter, func() bool {
 		names = nil
 		for _, who := range all {

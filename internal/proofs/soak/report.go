@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -194,6 +195,11 @@ func (r *run) enough(unknown map[history.Kind]history.Share) {
 	for _, f := range serverFaults {
 		if r.tally.faults[f.kind] == 0 {
 			r.t.Errorf("no %s in a run of %v", f.kind, time.Since(r.pulse.begin))
+		}
+	}
+	for _, m := range workload.Meddlings {
+		if r.tally.faults[m.Name] == 0 {
+			r.t.Errorf("no %s in a run of %v", m.Name, time.Since(r.pulse.begin))
 		}
 	}
 	if r.register.rejected == 0 {

@@ -38,6 +38,7 @@ type run struct {
 	fence    history.Fence
 	clock    *workload.Clock
 	fleet    []*member
+	sharing  sharing
 
 	calm chan struct{}
 	born atomic.Int64 // children
@@ -64,6 +65,9 @@ func Run(t testing.TB, opts Options) {
 			t.Fatal(err)
 		}
 		r.fleet = append(r.fleet, m)
+	}
+	if err := r.reside(); err != nil {
+		t.Fatal(err)
 	}
 	var stopClock func()
 	r.clock, stopClock = workload.StartClock()
@@ -106,6 +110,7 @@ func (r *run) disturb() {
 	defer stop()
 	var lanes sync.WaitGroup
 	lanes.Go(func() { r.troubleServers(ctx) })
+	lanes.Go(func() { r.troubleShards(ctx) })
 	lanes.Go(func() { r.tell(ctx) })
 	for i, m := range r.fleet {
 		lanes.Go(func() { r.troubleClient(ctx, m, r.rng(uint64(i))) })
@@ -217,8 +222,11 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 		k.proc.Send(calmly)
 	}
 	over := time.Now()
+	var judging sync.WaitGroup
+	judging.Go(func() { r.judgeShards(over) })
 	end.stuck, end.first = r.stuck(over)
 	end.slowest = time.Since(over)
+	judging.Wait()
 	r.judgeRevival(end.first, r.lag())
 	r.pulse.stop()
 	stop()

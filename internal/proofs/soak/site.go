@@ -113,7 +113,7 @@ var (
 
 // leases is the limit of the semaphore, party the size of the double barrier,
 // numbers is how many slots there are, and keys how many keys are shared.
-const leases, party, numbers, keys = 3, 3, 3, 6
+const leases, party, numbers, keys = 3, 3, 3, workload.MostKeys
 
 // crowd shares a mutex among the workers of a client.
 var crowd = &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(5, time.Second), lock.Linger(100 * time.Millisecond)}}
@@ -135,11 +135,11 @@ var places = []place{
 	{"leases-long", long, []role{{"", some, workload.Lease(leases)}}, counted},
 	{"queue", short, []role{{".receive", nil, nil}}, drained},
 	{"queue-take", short, []role{{".take", nil, nil}}, drained},
-	{"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept)} }},
+	{"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept, 0)} }},
 	{"group", short, []role{{"", some, workload.Join}}, one(history.Mutex)},
 	{"count", short, []role{{"", some, workload.Count}}, one(history.Counter)},
 	{"slots", short, []role{{"", nil, workload.Number(numbers)}}, one(history.Numbers)},
-	{"shards", long, []role{{"", some, workload.ShareKeys(keys)}}, shared},
+	{sharedAt, long, []role{{"", some, workload.ShareKeys(keys)}}, shared},
 	{"meeting", short, []role{{"", nil, workload.Meet(party)}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
 	{"gate", long, []role{{".keep", first, workload.Keep}, {".pass", nil, workload.Pass}}, func(string) []history.Rule { return nil }}, // see judge
 }
@@ -171,7 +171,7 @@ func counted(key string) []history.Rule { return []history.Rule{history.Leases(k
 func drained(key string) []history.Rule { return []history.Rule{history.Queue(key, true)} }
 
 func shared(path string) (rules []history.Rule) {
-	for _, lock := range workload.KeysOf(path, keys) {
+	for _, lock := range workload.KeysOf(path, workload.MostKeys) {
 		rules = append(rules, history.Mutex(lock))
 	}
 	return rules

@@ -46,7 +46,12 @@ func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 		w.Granted(w, r)
 		w.Count("jobs begun")
 		linger(w, g)
-		l.end(w, g, []byte(result), job)
+		if endRun(w, g, func(ctx context.Context, failure error) error {
+			_, err := r.End(ctx, []byte(result), failure)
+			return err
+		}) {
+			l.over(job)
+		}
 		return true
 	}
 	op.End(history.Failed, err)
@@ -65,9 +70,15 @@ func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 	return true
 }
 
-// end ends a run: mostly well, sometimes as failed, sometimes without a record,
-// as a crash does.
-func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job int64) {
+// aRun is a run of a job, or of a slot.
+type aRun interface {
+	history.Holder
+	Abandon()
+}
+
+// endRun ends a run: mostly well, sometimes as failed, sometimes without a
+// record, as a crash does. It reports whether the run ended well.
+func endRun[R aRun](w *Worker, g *history.Grant[R], end func(ctx context.Context, failure error) error) bool {
 	how := w.Rand.Float64()
 	if how < 0.1 {
 		w.release("a run", func(ctx context.Context) error {
@@ -76,7 +87,7 @@ func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job 
 				return nil
 			})
 		})
-		return
+		return false
 	}
 	ending := w.mostlyCertain()
 	kind, failure := history.Did, error(nil)
@@ -85,14 +96,11 @@ func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job 
 	}
 	err := g.End(kind, func(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }, func() error {
 		w.Flush()
-		_, err := g.Hold.End(ending.ctx, result, failure)
-		return err
+		return end(ending.ctx, failure)
 	})
 	ending.end("End", err, coord.ErrLost, coord.ErrUnconfirmed)
-	switch {
-	case err != nil:
+	if err != nil {
 		w.Count("ends not on record")
-	case failure == nil:
-		l.over(job)
 	}
+	return err == nil && failure == nil
 }

@@ -275,8 +275,8 @@ const root = "../../../.."
 // soon bounds waits for what should happen immediately, and patience a whole
 // test. They are patience with a busy machine, no promises.
 const (
-	soon     = 30 * time.Second
-	patience = 2 * time.Minute
+	soon     = 2 * time.Minute
+	patience = 10 * time.Minute
 )
 
 // program is a running "zkcoord ui".
