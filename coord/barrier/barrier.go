@@ -53,7 +53,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 			return err
 		}
 		if !exists {
-			continue // removed since
+			continue // opened since
 		}
 		return b.client.Failure("set", b.path, other(stat))
 	}
@@ -97,9 +97,10 @@ func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error
 	return string(data), stat.Created, b.client.Failure("read", b.path, err)
 }
 
-// Remove opens the barrier; one that is open stays so. All waiters go on. It
-// repeats itself over lost connections and sessions until ctx ends.
-func (b *Barrier) Remove(ctx context.Context) error {
+// Open opens the barrier; one that is open stays so. All waiters go on, and
+// nothing is left at the path. It repeats itself over lost connections and
+// sessions until ctx ends.
+func (b *Barrier) Open(ctx context.Context) error {
 	return b.client.Retry(ctx, func(ctx context.Context) error {
 		err := b.client.Delete(ctx, b.path, -1)
 		if errors.Is(err, coord.ErrNoNode) {

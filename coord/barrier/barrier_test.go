@@ -62,7 +62,7 @@ func TestARemovalLetsAllThrough(t *testing.T) {
 		for _, passed := range all {
 			require.Empty(t, passed, "passed a closed barrier")
 		}
-		require.NoError(t, at(t, own, path).Remove(t.Context()))
+		require.NoError(t, at(t, own, path).Open(t.Context()))
 		passes(t, all...)
 	})
 }
@@ -71,19 +71,19 @@ func TestABarrierThatWasNeverSetIsOpen(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := at(t, coordtest.Open(t, w.ConnectString()), w.Path("a/b"))
 		require.NoError(t, b.Wait(coordtest.Limited(t)))
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 	})
 }
 
-func TestToSetOrRemoveTwiceIsToDoItOnce(t *testing.T) {
+func TestToSetOrOpenTwiceIsToDoItOnce(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("deep/down/barrier")
 		one, other := at(t, coordtest.Open(t, w.ConnectString()), path), at(t, coordtest.Open(t, w.ConnectString()), path)
 		require.NoError(t, one.Set(coordtest.Limited(t)))
 		require.NoError(t, other.Set(coordtest.Limited(t)))
 		passed := waiting(t, w, t.Context(), one, path)
-		require.NoError(t, other.Remove(coordtest.Limited(t)))
-		require.NoError(t, one.Remove(coordtest.Limited(t)))
+		require.NoError(t, other.Open(coordtest.Limited(t)))
+		require.NoError(t, one.Open(coordtest.Limited(t)))
 		passes(t, passed)
 	})
 }
@@ -104,7 +104,7 @@ func TestTheBarrierOutlivesTheClientThatSetItAndNamesIt(t *testing.T) {
 		require.Equal(t, string(data), by)
 		require.EqualValues(t, stat.Ctime, since.UnixMilli())
 		passed := waiting(t, w, t.Context(), b, path)
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 		passes(t, passed)
 	})
 }
@@ -112,14 +112,14 @@ func TestTheBarrierOutlivesTheClientThatSetItAndNamesIt(t *testing.T) {
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := at(t, coordtest.Open(t, w.Proxy().Addr()), w.Path("barrier"))
-		for name, call := range map[string]func(context.Context) error{"set": b.Set, "remove": b.Remove, "wait": b.Wait} {
+		for name, call := range map[string]func(context.Context) error{"set": b.Set, "open": b.Open, "wait": b.Wait} {
 			w.Proxy().Blackhole(1 | 2)
 			err := call(coordtest.Within(t, 50*time.Millisecond))
 			require.ErrorIs(t, err, context.DeadlineExceeded, name)
 			require.ErrorContains(t, err, w.Path("barrier"), name)
 			w.Proxy().Heal()
 		}
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 	})
 }
 
@@ -132,7 +132,7 @@ func TestAClosedClientGetsAnError(t *testing.T) {
 	require.NoError(t, c.Close(context.Background()))
 	require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, passed, "the end of the wait"), coord.ErrClosed)
 	require.ErrorIs(t, b.Set(coordtest.Limited(t)), coord.ErrClosed)
-	require.ErrorIs(t, b.Remove(coordtest.Limited(t)), coord.ErrClosed)
+	require.ErrorIs(t, b.Open(coordtest.Limited(t)), coord.ErrClosed)
 }
 
 func TestBadInputIsRefused(t *testing.T) {
@@ -150,7 +150,7 @@ func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
 		b := at(t, c, w.Path("barrier"))
 		require.NoError(t, b.Set(coordtest.Limited(t)))
 		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("barrier/child"), nil))
-		err := b.Remove(coordtest.Limited(t))
+		err := b.Open(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrNotEmpty)
 		require.ErrorContains(t, err, w.Path("barrier"))
 	})
@@ -186,7 +186,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	path := w.Path("barrier")
 	b := at(t, c, path)
 	require.NoError(t, b.Set(coordtest.Limited(t)))
-	require.NoError(t, b.Remove(coordtest.Limited(t)))
+	require.NoError(t, b.Open(coordtest.Limited(t)))
 	spent := func(f func()) zkembed.Counts { return coordtest.Spent(w.Embedded(), c, f) }
 	set := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
 	require.Equal(t, 1, set.Total(), "%v", set)
@@ -209,7 +209,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	})
 	require.Zero(t, waits[zkembed.OpGetData], "all that wait in one process share one watch")
 	opened := spent(func() {
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 		passes(t, all...)
 	})
 	require.Equal(t, 1, opened[zkembed.OpNotify])

@@ -40,7 +40,7 @@ func Example() {
 		done <- err
 	}()
 	fmt.Println("the input is complete")
-	if err := b.Remove(ctx); err != nil {
+	if err := b.Open(ctx); err != nil {
 		log.Fatal(err)
 	}
 	if err := <-done; err != nil {

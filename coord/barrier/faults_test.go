@@ -22,13 +22,13 @@ import (
 
 func TestAWaiterThatWasCutOffSeesTheRemoval(t *testing.T) {
 	cutOff(t, func(t *testing.T, _ func(), b *barrier.Barrier) {
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 	})
 }
 
 func TestAWaiterThatWasCutOffSeesTheRemovalThoughTheBarrierIsClosedAgain(t *testing.T) {
 	cutOff(t, func(t *testing.T, _ func(), b *barrier.Barrier) {
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 		require.NoError(t, b.Set(coordtest.Limited(t)))
 	})
 }
@@ -36,7 +36,7 @@ func TestAWaiterThatWasCutOffSeesTheRemovalThoughTheBarrierIsClosedAgain(t *test
 func TestAWaiterSeesARemovalBetweenItsSessions(t *testing.T) {
 	cutOff(t, func(t *testing.T, expire func(), b *barrier.Barrier) {
 		expire()
-		require.NoError(t, b.Remove(coordtest.Limited(t)))
+		require.NoError(t, b.Open(coordtest.Limited(t)))
 		require.NoError(t, b.Set(coordtest.Limited(t)))
 	})
 }
@@ -59,7 +59,7 @@ func cutOff(t *testing.T, do func(t *testing.T, expire func(), b *barrier.Barrie
 		require.Empty(t, passed)
 		p.Heal()
 		passes(t, passed)
-		require.NoError(t, other.Remove(coordtest.Limited(t)))
+		require.NoError(t, other.Open(coordtest.Limited(t)))
 	})
 }
 
@@ -79,7 +79,7 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 		zktest.Receive(t, coordtest.Soon, over, "the end of the session")
 		zktest.Eventually(t, coordtest.Soon, func() bool { return watchers(w, path) == 1 }, "a watch in the new session")
 		require.Empty(t, passed, "passed a closed barrier")
-		require.NoError(t, other.Remove(coordtest.Limited(t)))
+		require.NoError(t, other.Open(coordtest.Limited(t)))
 		passes(t, passed)
 	})
 }
@@ -90,7 +90,7 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 			path, p := w.Path("barrier"), w.Proxy()
 			b := at(t, coordtest.Open(t, p.Addr()), path)
 			require.NoError(t, b.Set(coordtest.Limited(t))) // makes the parent
-			require.NoError(t, b.Remove(coordtest.Limited(t)))
+			require.NoError(t, b.Open(coordtest.Limited(t)))
 			lost := p.Inject(proxy.Fault{Path: path, Do: action})
 			require.NoError(t, b.Set(coordtest.Limited(t)))
 			require.Equal(t, 1, lost.Fired())
@@ -98,7 +98,7 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, exists)
 			lost = p.Inject(proxy.Fault{Path: path, Do: action})
-			require.NoError(t, b.Remove(coordtest.Limited(t)))
+			require.NoError(t, b.Open(coordtest.Limited(t)))
 			require.Equal(t, 1, lost.Fired())
 			lost = p.Inject(proxy.Fault{Path: path, Do: action})
 			require.NoError(t, b.Wait(coordtest.Limited(t)))
@@ -113,7 +113,7 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 	b := at(t, coordtest.Open(t, w.ConnectString()), path)
 	throttle := w.Embedded().Inject(zkembed.Match{PathPrefix: path, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 	require.NoError(t, b.Set(coordtest.Limited(t)))
-	require.NoError(t, b.Remove(coordtest.Limited(t)))
+	require.NoError(t, b.Open(coordtest.Limited(t)))
 	require.NoError(t, b.Wait(coordtest.Limited(t)))
 	require.Equal(t, 3, throttle.Fired())
 }
@@ -131,7 +131,7 @@ func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 		}
 		follower := srv.AddFollower(time.Minute, late.SessionID())
 		if again {
-			require.NoError(t, other.Remove(coordtest.Limited(t)))
+			require.NoError(t, other.Open(coordtest.Limited(t)))
 		}
 		require.NoError(t, other.Set(coordtest.Limited(t)))
 		require.Less(t, follower.Zxid(), srv.Zxid(), "the follower does not lag")
@@ -145,7 +145,7 @@ func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 			return watchers(w, path) == 1
 		}, "a watch on the barrier")
 		require.Empty(t, passed)
-		require.NoError(t, other.Remove(coordtest.Limited(t)))
+		require.NoError(t, other.Open(coordtest.Limited(t)))
 		passes(t, passed)
 	}
 }
@@ -165,7 +165,7 @@ func TestAnOpeningThatIsOverBeforeTheWaitersFirstAnswerGoesByUnnoticed(t *testin
 		passed, there := openedWhileAway(b, func(int64) { require.Equal(b, 1, lost.Fired()) })
 		time.Sleep(coordtest.T)
 		require.Empty(b, passed)
-		require.NoError(b, there.Remove(b.Context()))
+		require.NoError(b, there.Open(b.Context()))
 		require.NoError(b, <-passed)
 	})
 }
@@ -190,7 +190,7 @@ func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed <-chan
 	away.Store(true)
 	synctest.Wait()
 	cut(session)
-	require.NoError(b, there.Remove(b.Context()))
+	require.NoError(b, there.Open(b.Context()))
 	require.NoError(b, there.Set(b.Context()))
 	require.Empty(b, passed)
 	away.Store(false)
@@ -203,7 +203,7 @@ func TestClosedReportsWhetherTheBarrierIsClosed(t *testing.T) {
 		for _, change := range []struct {
 			make   func(context.Context) error
 			closed bool
-		}{{gate.Remove, false}, {gate.Set, true}, {gate.Set, true}, {gate.Remove, false}} {
+		}{{gate.Open, false}, {gate.Set, true}, {gate.Set, true}, {gate.Open, false}} {
 			require.NoError(b, change.make(b.Context()))
 			closed := coordtest.Call(b, gate.Closed)
 			require.Equal(b, change.closed, closed)
@@ -219,7 +219,7 @@ func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *tes
 		phase, job := at(b, c, "/job/phase1"), at(b, c, "/job")
 		require.NoError(b, phase.Set(b.Context()))
 		require.ErrorIs(b, job.Set(b.Context()), barrier.ErrNoBarrier)
-		require.NoError(b, phase.Remove(b.Context()))
+		require.NoError(b, phase.Open(b.Context()))
 		set := job.Set(b.Context())
 		require.ErrorIs(b, set, barrier.ErrNoBarrier)
 		require.ErrorContains(b, set, "/job")
@@ -227,7 +227,7 @@ func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *tes
 		require.NoError(b, job.Set(b.Context()), "now the path is free")
 		require.Zero(b, b.Server.Reap())
 		require.ErrorIs(b, job.Wait(b.Within(time.Hour)), context.DeadlineExceeded)
-		require.NoError(b, job.Remove(b.Context()))
+		require.NoError(b, job.Open(b.Context()))
 	})
 }
 

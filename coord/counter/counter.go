@@ -91,6 +91,15 @@ func (c *Counter) Set(ctx context.Context, number int64) error {
 	return c.value.Change(ctx, func(now value.State) ([]byte, error) { return c.encode("set", number, now.Data) })
 }
 
+// Remove deletes the number, which then is 0; it fails with [ErrNoNumber] if
+// the node has other data. See [value.Value.Remove].
+func (c *Counter) Remove(ctx context.Context) error {
+	if _, err := c.Get(ctx); err != nil {
+		return err
+	}
+	return c.value.Remove(ctx)
+}
+
 // Observe yields the number: now, and again at each change. Only the last pair
 // has an error: ctx has ended, for instance. See [recipe.Observe].
 func (c *Counter) Observe(ctx context.Context) iter.Seq2[int64, error] {

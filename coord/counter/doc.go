@@ -44,6 +44,8 @@
 // In the Kazoo dialect, as its Counter, the number in digits. (Kazoo's counters
 // with support_curator=True share those of the Curator dialect.)
 //
+// [Counter.Remove] deletes all of it.
+//
 // # Cost
 //
 // Get: one read. Add: a read and a transaction, more where several clients add

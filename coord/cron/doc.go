@@ -80,6 +80,8 @@
 //
 // By default the records of the newest 100 runs are kept: [Keep], [KeepLast].
 //
+// [Cron.Remove] deletes all of it.
+//
 // # Cost
 //
 // A slot: 44 requests by the client that runs it, half of which delete the

@@ -209,40 +209,13 @@ func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 	return slices.DeleteFunc(absent, func(a Absentee) bool { return a.Node == "" }), nil
 }
 
-// Remove deletes the barrier's nodes, if nobody is in it and nobody waits;
-// otherwise it fails with [coord.ErrBusy]. A barrier that is used again is made
-// again. Two requests; two more if members have brought data or results.
+// Remove deletes what the barrier has left behind. It fails with
+// [coord.ErrBusy] while anybody is in it or waits: see [recipe.Remove]. A
+// barrier that is used again is made again.
 func (b *Barrier) Remove(ctx context.Context) error {
-	var brought []coord.Op
-	remove := func(ctx context.Context) error {
-		for {
-			_, stat, err := b.client.Get(ctx, b.ready.path)
-			if err != nil {
-				return err
-			}
-			// Not while a member is there: a directory with children stays.
-			ops := append([]coord.Op{coord.DeleteOp(b.ready.path, stat.Version)}, brought...)
-			if _, err = b.client.Txn(ctx, append(ops, coord.DeleteOp(b.path, -1))...); !errors.Is(err, coord.ErrNoNode) {
-				return err
-			}
-			brought = nil // the barrier has gone, or what the next round deleted
-		}
-	}
-	err := b.client.Retry(ctx, remove)
-	if errors.Is(err, coord.ErrNotEmpty) {
-		var there *listing
-		if there, err = b.list(ctx, b.client); err == nil {
-			brought = b.deleted(there, nil)
-			err = b.client.Retry(ctx, remove)
-		}
-	}
-	switch {
-	case errors.Is(err, coord.ErrNoNode):
-		return nil
-	case errors.Is(err, coord.ErrNotEmpty), errors.Is(err, coord.ErrBadVersion):
-		err = fmt.Errorf("%w: the barrier is in use", coord.ErrBusy)
-	}
-	return b.client.Failure("remove", b.path, err)
+	return recipe.Remove(ctx, b.client, recipe.Tree{Root: b.path, Parts: []recipe.Part{
+		{Nodes: ready}, {Nodes: dataOf + "*"}, {Nodes: resultsOf + "*"}, {Nodes: "*", Who: Kind},
+	}})
 }
 
 var (

@@ -406,15 +406,15 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	}
 }
 
-// Between the listing of a removal and its second transaction a round of others
+// Between the listing of a removal and its transaction a round of others
 // comes and goes, which deletes what was listed.
 func TestABarrierThatIsSaidToBeRemovedIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		leave(t, entered(t, with(t, bs[0], "x"), with(t, bs[1], "y"))...)
 		require.Contains(t, b.names(cs[0]), "data-1")
-		reads := zkembed.Match{Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1}
-		slow := b.Server.Inject(reads, zkembed.Delay(time.Second))
+		deletions := zkembed.Match{Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}
+		slow := b.Server.Inject(deletions, zkembed.Delay(time.Second))
 		removed := coordtest.Go(func() error { return bs[2].Remove(b.Context()) })
 		<-slow.Struck()
 		through(t, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))

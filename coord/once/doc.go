@@ -86,6 +86,8 @@
 // keys of that length are listed in 32 replies of some 650 kB each; the log is
 // not listed.
 //
+// [Once.Remove] deletes all of it.
+//
 // # Cost
 //
 // A job that was done: one read. A run: 10 requests in 5 round trips, and up to

@@ -76,6 +76,23 @@ func (c *census) forget() {
 	}
 }
 
+// dismiss deletes this client's node among the consumers of a queue, unless
+// something receives here.
+func dismiss(ctx context.Context, l layout) {
+	censuses.Lock()
+	at := site{l.client, l.path}
+	c := censuses.of[at]
+	idle := c != nil && c.here == 0
+	if idle {
+		delete(censuses.of, at)
+		c.idle.Stop()
+	}
+	censuses.Unlock()
+	if idle && c.own != nil {
+		_ = c.own.Release(ctx) // a node that is left is a consumer to whoever looks
+	}
+}
+
 // isAlone reports whether no other object of this client receives.
 func (c *census) isAlone() bool {
 	censuses.Lock()

@@ -89,6 +89,8 @@
 // The first two are the layout of Kazoo's LockingQueue: Python and Go share a
 // queue.
 //
+// [Queue.Remove] deletes all of it.
+//
 // # Cost
 //
 // Put: 1 request for any number of items. Receive and Ack: 3 requests (read,

@@ -53,16 +53,13 @@ func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f
 }
 
 // Check returns an error that matches [coord.ErrInvalid] if the arguments of a
-// recipe's constructor are invalid. The root is no place for a recipe.
+// recipe's constructor are invalid. The root is no place for a recipe, nor is
+// /zookeeper or what is below it: the servers keep their own nodes there.
 func Check(c *coord.Client, path string) error {
 	if c == nil {
 		return &coord.OpError{Op: "new", Path: path, Err: wire.Invalid("the client is nil")}
 	}
-	err := wire.CheckPath(path)
-	if err == nil && path == "/" {
-		err = wire.Invalid("the root cannot be used; name a path below it")
-	}
-	if err != nil {
+	if err := wire.CheckPlace(path); err != nil {
 		return &coord.OpError{Op: "check path", Err: err}
 	}
 	return nil

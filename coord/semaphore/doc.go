@@ -13,7 +13,8 @@
 //
 // The first to come stores the limit in ZooKeeper. A program that asks for
 // another number is refused; one that asks for [Stored] takes the stored limit.
-// [Semaphore.SetLimit] changes it.
+// [Semaphore.SetLimit] changes it, and [Semaphore.Remove] deletes what is left
+// when nobody uses the semaphore any more.
 //
 // # Guarantees
 //

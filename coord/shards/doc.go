@@ -90,6 +90,8 @@
 // so it must fit into one packet, of which the list of keys may take three
 // quarters: 10,000 keys of 75 bytes, or 100,000 [Ranges], for 100 members.
 //
+// [Shards.Remove] deletes all of it.
+//
 // # Cost
 //
 // A key: 3 requests when it is acquired, one when it is released, and 5 for a

@@ -65,6 +65,8 @@
 // and otherwise only by one that proves that nobody holds the number. So a late
 // deletion of a former holder's node finds another version, and does no harm.
 //
+// [Slots.Remove] deletes all of it.
+//
 // # Cost
 //
 // Acquire: 6 requests in 4 round trips where numbers are free, and one more of

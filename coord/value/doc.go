@@ -52,6 +52,8 @@
 //	/config/limits                  persistent; data: the value
 //	/config/limits-guards/_c_<uuid> ephemeral, one for each change under way; idle ones are deleted
 //
+// [Value.Remove] deletes all of it.
+//
 // # Cost
 //
 // Get: one read. A change: a read and a transaction, even if the value stays

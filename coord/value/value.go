@@ -29,12 +29,14 @@ func New(client *coord.Client, path string) (*Value, error) {
 	}
 	// Beside the value and not below it: whoever makes a directory makes a
 	// container, which goes with its last child.
-	guard, err := client.ExactlyOnce(path + "-guards")
+	guard, err := client.ExactlyOnce(guards(path))
 	if err != nil {
 		return nil, err
 	}
 	return &Value{client, path, recipe.NewRecord(client, path), guard}, nil
 }
+
+func guards(path string) string { return path + "-guards" }
 
 // State is a value as it was at a moment. Without a value, it is zero.
 type State struct {
@@ -106,6 +108,14 @@ func (v *Value) TrySet(ctx context.Context, read State, data []byte) error {
 		}
 		return data, nil
 	})
+}
+
+// Remove deletes the value, whatever it is; one that does not exist stays so.
+// Whoever changes it after that makes it anew. A node that belongs to a
+// session, or that has children, is not deleted ([coord.ErrBusy]): see
+// [recipe.Remove].
+func (v *Value) Remove(ctx context.Context) error {
+	return recipe.Remove(ctx, v.client, recipe.Tree{Root: v.path}, recipe.Tree{Root: guards(v.path), Parts: []recipe.Part{{Nodes: "*"}}})
 }
 
 // Observe yields the value: now, and again at each change. The state is zero

@@ -184,7 +184,7 @@ func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
 			require.NoError(t, b.Set(patient(t)))
 			p.must(t, "wait 300", "closed")
 			p.Send("wait 60000")
-			require.NoError(t, b.Remove(patient(t)))
+			require.NoError(t, b.Open(patient(t)))
 			p.wants(t, "open")
 		}
 		others.quit(t)

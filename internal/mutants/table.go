@@ -23,6 +23,7 @@ const (
 	counts  = "./coord/counter"
 	numbers = "./coord/slots"
 	parts   = "./coord/shards"
+	shared  = "./coord/recipe"
 	fences  = "./coord/fence"
 	tables  = "./internal/fencetest"
 	gocron  = "./contrib/gocron"
@@ -40,4 +41,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, schedules, members, slots, shardsOff, fencing, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, schedules, members, slots, shardsOff, remove, fencing, waits, calls, judges, pages, attendance)

@@ -41,6 +41,7 @@ type verbs struct {
 	Held          see.HeldVerb          `cmd:"" help:"Tell by the exit status whether something is still held: a health probe."`
 	Revoke        see.RevokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
 	Break         see.BreakVerb         `cmd:"" help:"Take a lock from its holder by force."`
+	Remove        see.RemoveVerb        `cmd:"" help:"Delete what is left of a recipe that nobody uses any more."`
 	Elect         run.ElectVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
 	Barrier       run.BarrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
 	Doublebarrier run.DoubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`

@@ -257,7 +257,7 @@ func TestEveryVerbTellsInTimeAndInJSONThatNoServerAnswers(t *testing.T) {
 		"ls /l", "graph /l", "exporter /l", "ui /l", "inspect /l", "top /l", "revoke /l", "break --yes /l",
 		"queue put /l x", "queue take /l", "queue peek /l", "queue len /l", "queue receive /l -- true",
 		"elect --who /l", "elect --observe /l", "elect /l -- true", "lock /l -- true", "lock --slots 2 /l -- true",
-		"barrier set /l", "barrier remove /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
+		"barrier set /l", "barrier open /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
 		"cron --list /l", "cron /l @hourly -- true", "once /l key -- true", "once --list /l", "once --forget /l key", "slot /l 2 -- true", "slot --list /l", "slot --forget name /l",
 		"shards /l", "shards --plan /l", "shards --keys a /l -- true",
 		"demo stock", "demo batch", "demo election", "demo queue",

@@ -124,12 +124,15 @@ func mayBeMore(names []string) bool {
 				return true
 			}
 		}
-		return name == markOfSchedules
+		return name == markOfSchedules || name == limitOfSemaphores
 	})
 }
 
 // markOfSchedules is the part of a schedule that is there when nothing else is.
 const markOfSchedules = "mark"
+
+// limitOfSemaphores is the part of a semaphore that is left.
+const limitOfSemaphores = "limit"
 
 // isContender reports whether a node's name is a claim's, of either dialect.
 func isContender(name string) bool { return slices.ContainsFunc(LineOf([]string{name}), isKnown) }

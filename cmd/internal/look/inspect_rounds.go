@@ -126,7 +126,7 @@ func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.No
 		// A node whose name does not say what it is may be anything; but a
 		// lease belongs to a session.
 		line := slices.DeleteFunc(seen.Contenders, func(c inspect.Contender) bool { return c.Session == 0 && c.GUID == "" })
-		idle := seen.Limit > 0 && (len(line) > 0 || d == coord.Curator && seen.Exists)
+		idle := seen.Limit > 0 && (len(line) > 0 || d == coord.Curator && (seen.Exists || len(names) == 1))
 		if idle || slices.ContainsFunc(line, func(c inspect.Contender) bool { return c.Kind == semaphore.Kind }) {
 			r.is(SlotsKind)
 			r.Limit = seen.Limit

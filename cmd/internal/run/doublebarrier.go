@@ -259,9 +259,9 @@ func (p *place) story(inside float64, err error) map[string]any {
 }
 
 type BarrierVerbs struct {
-	Set    barrierSet    `cmd:"" help:"Close the barrier: all who come to it wait. One that is closed stays so."`
-	Remove barrierRemove `cmd:"" help:"Open the barrier: all that wait go on. One that is open stays so."`
-	Wait   barrierWait   `cmd:"" help:"Wait until the barrier is open."`
+	Set  barrierSet  `cmd:"" help:"Close the barrier: all who come to it wait. One that is closed stays so."`
+	Open barrierOpen `cmd:"" help:"Open the barrier: all that wait go on. One that is open stays so."`
+	Wait barrierWait `cmd:"" help:"Wait until the barrier is open."`
 }
 
 type barrierSet struct {
@@ -284,14 +284,14 @@ func (v *barrierSet) Run(s *term.Streams, c *conn.Connection) error {
 	})
 }
 
-type barrierRemove struct {
+type barrierOpen struct {
 	Path conn.NodePath `arg:"" predictor:"path" help:"The barrier's path."`
 }
 
 // Run opens the barrier.
-func (v *barrierRemove) Run(s *term.Streams, c *conn.Connection) error {
+func (v *barrierOpen) Run(s *term.Streams, c *conn.Connection) error {
 	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
-		if err := b.Remove(ctx); err != nil {
+		if err := b.Open(ctx); err != nil {
 			return err
 		}
 		return s.Print(map[string]any{"path": string(v.Path), "set": false}, "")

@@ -1,7 +1,6 @@
 package see
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -83,12 +82,7 @@ func (v *BreakVerb) confirm(s *term.Streams, found []look.Contender) bool {
 		fmt.Fprintf(s.Err, "%s\n  of %s, age %s, session %s\n", term.Plain(t.Node), t.Who(), t.Aged(), t.Session)
 	}
 	fmt.Fprintf(s.Err, "Delete? The holder may still be at work when the next one begins. [y/N] ")
-	answer, err := bufio.NewReader(s.In).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(s.Err) // the end of the input does not end the line
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	return s.Agrees()
 }
 
 type RevokeVerb struct {

@@ -1,3 +1,3 @@
 // Package see has the verbs that show and ask: inspect, ls, graph, doctor, top,
-// ui, exporter, held, revoke and break.
+// ui, exporter, held, revoke, break and remove.
 package see

@@ -246,7 +246,7 @@ func TestInspectShowsAClosedBarrier(t *testing.T) {
 	r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
 	require.Contains(t, text, "a closed barrier")
 	require.Equal(t, "barrier", r.Kind)
-	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "remove", w.Path("b")).Exit())
+	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "open", w.Path("b")).Exit())
 	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "there is nothing")
 }
 

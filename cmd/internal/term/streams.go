@@ -1,12 +1,14 @@
 package term
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -95,6 +97,16 @@ func WriteJSON(w io.Writer, v any) error {
 func IsTerminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Agrees reads the answer to a question.
+func (s *Streams) Agrees() bool {
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(s.Err) // the end of the input does not end the line
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 // Size is the size of a terminal, 80 by 24 if it is not known.

@@ -24,7 +24,7 @@ func Parse(s string) (servers []string, chroot string, err error) {
 		list, chroot = list[:at], list[at:]
 		if chroot == "/" {
 			chroot = ""
-		} else if err := wire.CheckPath(chroot); err != nil {
+		} else if err := wire.CheckPlace(chroot); err != nil {
 			return nil, "", fmt.Errorf("chroot of %q: %w", s, err)
 		}
 	}

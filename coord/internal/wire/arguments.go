@@ -29,6 +29,21 @@ func CheckPath(path string) error {
 	return nil
 }
 
+// CheckPlace applies [CheckPath] to the path of a recipe, or a chroot. Neither
+// the root is a place for one, nor are the servers' own nodes.
+func CheckPlace(path string) error {
+	err := CheckPath(path)
+	switch {
+	case err != nil:
+		return err
+	case path == "/":
+		return Invalid("the root cannot be used; name a path below it")
+	case strings.HasPrefix(path+"/", "/zookeeper/"):
+		return Invalid("%s cannot be used: the servers keep nodes of their own at /zookeeper and below; name another path", path)
+	}
+	return nil
+}
+
 // CheckName checks one segment of a path.
 func CheckName(name string) error {
 	switch {

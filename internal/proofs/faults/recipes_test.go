@@ -178,7 +178,7 @@ func TestF45ABarrierIsRemovedWhileAWaiterIsCutOff(t *testing.T) {
 		zktest.Receive(s, patience, watching.First(), "the waiter does not watch")
 		s.w.Proxy().Refuse()
 		require.Positive(s, s.w.Proxy().CutAll())
-		require.NoError(s, near.Remove(s.Context()))
+		require.NoError(s, near.Open(s.Context()))
 		zktest.Eventually(s, patience, func() bool { return s.w.Proxy().Stats().Refused > 0 }, "the waiter does not connect")
 		require.Empty(s, through)
 		healed := time.Now()

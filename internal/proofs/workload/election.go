@@ -123,8 +123,8 @@ func Keep(w *Worker, c *coord.Client) bool {
 	op.End(history.OK, nil)
 	Pause(w.ctx, w.hold(w.Rand), w.Calm)
 	end, opening := w.Rec.Call(w.Name, w.Key, history.Release, history.Of(op)), w.certain()
-	err = b.Remove(opening.ctx)
-	opening.end("Remove", err)
+	err = b.Open(opening.ctx)
+	opening.end("Open", err)
 	end.End(outcome(err), err)
 	return err == nil
 }
