@@ -39,6 +39,7 @@ type shared struct {
 	lookouts  lookouts
 	witnesses *witness.Pool // of each [ExactlyOnce]
 	clock     clock
+	reported  sync.Map // what [Client.ReportOnce] has reported
 	closed    chan struct{}
 	once      sync.Once
 }

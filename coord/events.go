@@ -32,6 +32,13 @@ func (c *Client) Report(level slog.Level, e event.Event) {
 	c.opts.emit(e)
 }
 
+// ReportOnce is Report, unless this client has reported the same before.
+func (c *Client) ReportOnce(level slog.Level, e event.Event) {
+	if _, before := c.reported.LoadOrStore([3]string{e.Kind, e.Path, fmt.Sprint(e.Err)}, true); !before {
+		c.Report(level, e)
+	}
+}
+
 // notify passes a session's changes on to the claims born in it.
 //
 // All holds end before the first node is deleted, and before the log and the

@@ -54,7 +54,8 @@
 //     result.
 //   - All who use a key should give the same options. Attempts are judged by
 //     each client for itself, and the runs of clients with neither Keep nor
-//     KeepLast are kept for ever, and do not count among the newest.
+//     KeepLast are kept for ever, and do not count among the newest. Whoever
+//     comes to a record of other options reports that, once ([event.Differs]).
 //   - While records are deleted, their jobs seem to run: TryDo can fail with
 //     [coord.ErrBusy].
 //   - With Keep and KeepLast, the log of a ledger numbers 2^31 runs in each of

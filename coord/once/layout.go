@@ -103,6 +103,7 @@ type Result struct {
 	Attempt int           // how many were begun
 	Begun   time.Time     // the last attempt, by the clock of that client
 	Took    time.Duration // until it ended
+	Options string        // of that client: its [Attempts], [FailOnce], [Keep] and [KeepLast]; "" if it is of an earlier version
 }
 
 // record is a job's record: one line of JSON, then the job's data.
@@ -114,6 +115,7 @@ type record struct {
 	Begun   time.Time     `json:"begun"`
 	Took    time.Duration `json:"took,omitempty"` // in ns
 	Err     string        `json:"error,omitempty"`
+	Options string        `json:"options,omitempty"`
 	data    []byte
 }
 
@@ -136,7 +138,7 @@ func decode(data []byte) (r record, err error) {
 }
 
 func (r record) result(key string) Result {
-	return Result{key, r.State, r.data, r.Err, r.By, r.Attempt, r.Begun, r.Took}
+	return Result{key, r.State, r.data, r.Err, r.By, r.Attempt, r.Begun, r.Took, r.Options}
 }
 
 // newID names a run.

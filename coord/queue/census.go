@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -19,11 +22,12 @@ import (
 // share it.
 type census struct {
 	layout
-	id   string        // of this client; its nodes' names begin with it
-	gate chan struct{} // held to count; a channel: waiting for it ends with a context
-	own  *coord.Hold   // guarded by the gate
-	here int           // objects that receive; guarded, as is idle, by censuses
-	idle *time.Timer   // while there is none
+	options string
+	id      string        // of this client; its nodes' names begin with it
+	gate    chan struct{} // held to count; a channel: waiting for it ends with a context
+	own     *coord.Hold   // guarded by the gate
+	here    int           // objects that receive; guarded, as is idle, by censuses
+	idle    *time.Timer   // while there is none
 }
 
 // censuses are those of this process that have receivers, or had them a short
@@ -40,13 +44,13 @@ type site struct {
 }
 
 // enter returns the census of a queue for an object that receives.
-func enter(l layout) *census {
+func enter(l layout, options string) *census {
 	censuses.Lock()
 	defer censuses.Unlock()
 	at := site{l.client, l.path}
 	c := censuses.of[at]
 	if c == nil {
-		c = &census{layout: l, id: rand.Text(), gate: make(chan struct{}, 1)}
+		c = &census{layout: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
 		censuses.of[at] = c
 	}
 	if c.here++; c.idle != nil {
@@ -132,6 +136,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 			return true, err
 		})
 		if !errors.Is(err, coord.ErrNoNode) {
+			c.compare(names)
 			return c.find(names), err
 		}
 		c.own.Abandon() // another client deleted the own node, and the directory with it
@@ -141,7 +146,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 // join makes the own node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text(), Recipe: c.at.Path})
+		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + optioned + c.options, Recipe: c.at.Path})
 		switch {
 		case err == nil:
 			c.own = own
@@ -164,4 +169,35 @@ func (c *census) find(names []string) share {
 		return share{rank, len(names) + 1}
 	}
 	return share{rank, len(names)}
+}
+
+// optioned stands in the name of a consumer's node before its options.
+const optioned = "-with-"
+
+// options says what a consumer does with items that were delivered in vain. It
+// is part of its node's name.
+func (d *dispatcher) options() string {
+	dead := "never-dead"
+	if d.limit > 0 {
+		dead = fmt.Sprintf("dead-after-%d", d.limit)
+	}
+	return fmt.Sprintf("%s,backoff-%v", dead, d.backoff)
+}
+
+// OptionsOf returns what a consumer of [Queue.Consumers] does with items that
+// were delivered in vain, given its Name: its [WithDeadLetters] and
+// [WithBackoff]. It is "" if the consumer is of an earlier version.
+func OptionsOf(name string) string {
+	_, options, _ := strings.Cut(name, optioned)
+	return options
+}
+
+// compare reports consumers with other options, once for each of these.
+func (c *census) compare(names []string) {
+	for _, name := range names {
+		if other := OptionsOf(name); other != "" && other != c.options {
+			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
+				"another consumer of this queue has other options (%s) than this one (%s): each delivery has those of the consumer that gets it", other, c.options)})
+		}
+	}
 }

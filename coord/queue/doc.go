@@ -81,7 +81,7 @@
 //	/q/entries/entry-100-0000000042   persistent: the item; half its version, rounded up, counts deliveries
 //	/q/taken/entry-100-0000000042     ephemeral: its receiver's claim
 //	/q/producers/<guid>               ephemeral: its version shows whether a Put, Take or Ack took effect
-//	/q/consumers/<guid>               ephemeral: counts concurrent consumers
+//	/q/consumers/<guid>-with-…        ephemeral: counts concurrent consumers, and says their options
 //	/q/waiting/_c_<guid>-wait-…       ephemeral: the line of the idle
 //	/q/dead/entries, /q/dead/taken    the dead letters, a queue like any other
 //	/q/dead/records/0000000007        persistent: the story of a letter, same czxid

@@ -121,7 +121,7 @@ func (d *dispatcher) arrive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.receiving++; d.receiving == 1 {
-		d.census = enter(d.layout)
+		d.census = enter(d.layout, d.options())
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 
 // docs/starting.md's program is built with its own go.mod, as a user's would
 // be, and run on an embedded server.
-func TestTheWholeProgramInTheDocumentsRuns(t *testing.T) {
+func TestF97TheWholeProgramInTheDocumentsWritesOneReportHoweverManyHostsStartIt(t *testing.T) {
 	parent := t.TempDir()
 	checkout, err := filepath.Abs(root)
 	require.NoError(t, err)
@@ -51,17 +51,33 @@ func TestTheWholeProgramInTheDocumentsRuns(t *testing.T) {
 	out, err := command("go", "build", "-buildvcs=false", "-o", "report", ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	srv := coordtest.Embedded(t)
-	written := 0
-	for range 3 { // hosts, each of which comes after the one before has finished
-		run := command(dir + "/report")
-		run.Env = append(run.Env, "ZK_SERVERS="+srv.ConnectString())
-		out, err = run.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Contains(t, string(out), "the report is written")
-		written += strings.Count(string(out), "writes the report, with a token: true")
+	for name, wait := range map[string]func(ended <-chan string){
+		"each after the one before": func(ended <-chan string) { require.NotEmpty(t, <-ended) },
+		"0.25 s apart":              func(<-chan string) { <-time.After(250 * time.Millisecond) },
+	} {
+		srv := coordtest.Embedded(t)
+		var hosts []<-chan string
+		for range 3 {
+			run := command(dir + "/report")
+			run.Env = append(run.Env, "ZK_SERVERS="+srv.ConnectString())
+			ended := make(chan string, 2)
+			hosts = append(hosts, ended)
+			go func() {
+				out, err := run.CombinedOutput()
+				text := fmt.Sprint(string(out), err)
+				ended <- text // once for wait
+				ended <- text
+			}()
+			wait(ended)
+		}
+		written := 0
+		for _, ended := range hosts {
+			out := zktest.Receive(t, time.Minute, ended, "the end of a host")
+			require.Contains(t, out, "the report is written")
+			written += strings.Count(out, "writes the report, with a token: true")
+		}
+		require.Equal(t, 1, written, name)
 	}
-	require.Equal(t, 1, written)
 }
 
 // ready answers a readiness probe: 200 while the client is connected.

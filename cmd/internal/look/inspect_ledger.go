@@ -35,6 +35,7 @@ type LedgerReport struct {
 	Failed     int         `json:"failed"`     // the last attempt has failed, and nobody tries again
 	Unfinished int         `json:"unfinished"` // the last attempt was begun, no end is on record, and nobody has them
 	OldestRun  *float64    `json:"oldest_run"` // seconds since the oldest attempt that somebody makes has begun; null: nobody makes one
+	Options    []string    `json:"options"`    // of clients that make attempts by turns, if they differ
 	More       bool        `json:"more"`       // there are more, which were not looked at
 	First      []JobReport `json:"first"`      // some that are not done
 
@@ -109,12 +110,36 @@ func newLedgerReport(ctx context.Context, client *coord.Client, ledger *once.Onc
 	if err != nil {
 		return nil, err
 	}
-	l.Jobs = len(l.all)
+	l.Jobs, l.Options = len(l.all), byTurns(l.all)
 	for i, res := range l.all {
 		l.count(res, lines[i])
 	}
 	slices.SortFunc(l.First, func(a, b JobReport) int { return strings.Compare(a.Key, b.Key) })
 	return l, nil
+}
+
+// byTurns returns the options of the clients that make attempts by turns. Those
+// that have given way to others once, as when all clients are changed, are not
+// among them.
+func byTurns(all []once.Result) []string {
+	first, last := map[string]time.Time{}, map[string]time.Time{}
+	for _, res := range slices.SortedFunc(slices.Values(all), func(a, b once.Result) int { return a.Begun.Compare(b.Begun) }) {
+		if _, found := first[res.Options]; !found {
+			first[res.Options] = res.Begun
+		}
+		last[res.Options] = res.Begun
+	}
+	delete(first, "") // of earlier versions
+	turns := []string{}
+	for a := range first {
+		for b := range first {
+			if a != b && first[a].Before(last[b]) && first[b].Before(last[a]) && !slices.Contains(turns, a) {
+				turns = append(turns, a)
+			}
+		}
+	}
+	slices.Sort(turns)
+	return turns
 }
 
 // retried finds out which of the jobs that have failed somebody tries again,

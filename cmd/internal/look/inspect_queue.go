@@ -37,6 +37,7 @@ type QueueReport struct {
 	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
 	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
 	Dead      int          `json:"dead"`      // in the queue below, at dead
+	Options   []string     `json:"options"`   // of these consumers: what they do with items that were delivered in vain
 	Oldest    float64      `json:"oldest"`    // age in seconds of the oldest item that nobody has; 0: there is none
 	First     []ItemReport `json:"first"`     // some claimed ones, and the next ones
 
@@ -94,9 +95,14 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 		return nil, err
 	}
 	q.Consumers = len(consumers)
+	q.Options = []string{}
 	for _, c := range consumers {
 		q.owners[c.Session] = c.Owner
+		if options := queue.OptionsOf(c.Name); options != "" && !slices.Contains(q.Options, options) {
+			q.Options = append(q.Options, options)
+		}
 	}
+	slices.Sort(q.Options)
 	var shown [2][]string // claimed, and not
 	for _, name := range items {
 		which := 1

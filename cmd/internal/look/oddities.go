@@ -156,6 +156,17 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
+		"different-options", "if no change of the programs is under way, give all the same options, or each its own path", func(r Report) string {
+			switch {
+			case r.Ledger != nil && len(r.Ledger.Options) > 1:
+				return is(true, "clients with different options make attempts by turns: %s", strings.Join(r.Ledger.Options, "; "))
+			case r.Queue != nil && len(r.Queue.Options) > 1:
+				return is(true, "consumers have different options: %s", strings.Join(r.Queue.Options, "; "))
+			}
+			return ""
+		},
+	},
+	{
 		"no-members", "start its members, or remove it", func(r Report) string {
 			if r.Shards == nil || r.Shards.Members > 0 {
 				return ""

@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,6 +87,12 @@ var allPlights = map[string]plight{
 		cmdtest.ByHand(p.T, p.w, path+"/runners", "")
 		cmdtest.ByHand(p.T, p.w, path+"/runners/1-1", "host1\nreport")
 		cmdtest.ByHand(p.T, p.w, path+"/runners/2-1", "host2\nbackup")
+	}},
+	"different-options": {says: "clients with different options make attempts by turns: 1 attempts; 3 attempts", make: func(p *plights, path string) {
+		for i, n := range []int{1, 3, 1} {
+			ledger := cmdtest.Must(jobs.New(p.c, path, jobs.Attempts(n, 0)))
+			cmdtest.Must(ledger.Do(p.Context(), strconv.Itoa(i), func(context.Context, *jobs.Run) ([]byte, error) { return nil, nil }))
+		}
 	}},
 	"failing-key": {says: `1 key fails: "one" (the disk is full)`, make: func(p *plights, path string) {
 		ctx, cancel := context.WithCancel(context.Background())
