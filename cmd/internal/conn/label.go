@@ -91,6 +91,26 @@ func (p NodePath) Validate() error {
 	return err
 }
 
+// IsThere returns [term.Absent] if there is no node at the path.
+func (p NodePath) IsThere(ctx context.Context, client *coord.Client) error {
+	_, there, err := client.Exists(ctx, string(p))
+	if err == nil && !there {
+		err = term.Absent(string(p))
+	}
+	return err
+}
+
+// NoteAbsent says so on standard error, where the answer is that there is
+// nothing, be the path misspelt or not used yet.
+func (p NodePath) NoteAbsent(ctx context.Context, s *term.Streams, client *coord.Client) error {
+	err := p.IsThere(ctx, client)
+	if absent := (*term.ExitError)(nil); errors.As(err, &absent) {
+		s.Note("%v", absent)
+		err = nil
+	}
+	return err
+}
+
 // NodePaths are one path or several, with a command behind them.
 type NodePaths []NodePath
 

@@ -329,6 +329,9 @@ func (v *CronVerb) onRecord(s *term.Streams, c *conn.Connection) error {
 		case v.Rewind:
 			return v.rewind(ctx, s, made, state)
 		}
+		if err := v.Path.NoteAbsent(ctx, s, client); err != nil {
+			return err
+		}
 		return v.list(ctx, s, made, state)
 	})
 }

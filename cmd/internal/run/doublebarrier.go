@@ -320,9 +320,16 @@ func (v *barrierWait) Run(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
+		closed, err := b.Closed(ctx)
+		if err != nil {
+			return err
+		}
 		begin := time.Now()
 		if err := b.Wait(ctx); err != nil {
 			return err
+		}
+		if !closed {
+			s.Note("no barrier is closed at %s", v.Path)
 		}
 		return s.Print(map[string]any{"path": string(v.Path), "waited": term.Seconds(time.Since(begin))}, "")
 	})

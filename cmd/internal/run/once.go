@@ -252,6 +252,9 @@ func (v *OnceVerb) list(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
+		if err := v.Path.NoteAbsent(ctx, s, client); err != nil {
+			return err
+		}
 		return listJobs(ctx, s, o, "JOB", "jobs", map[string]any{"path": string(v.Path)}, "")
 	})
 }

@@ -161,7 +161,7 @@ type queueLen struct {
 
 // Run counts the items, including those received and not removed yet.
 func (v *queueLen) Run(s *term.Streams, c *conn.Connection) error {
-	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		n, err := q.Len(ctx)
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ type queuePeek struct {
 
 // Run shows the first item, or fails when there is none.
 func (v *queuePeek) Run(s *term.Streams, c *conn.Connection) error {
-	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		item, err := q.Peek(ctx)
 		if errors.Is(err, queue.ErrEmpty) {
 			return term.ExitWith(term.ExitFailed, "%s is empty, or others have all its items", v.Path)

@@ -165,7 +165,7 @@ type deadLetter struct {
 
 // Run lists the dead letters.
 func (v *queueDead) Run(s *term.Streams, c *conn.Connection) error {
-	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		letters, err := q.DeadLetters(ctx)
 		if err != nil {
 			return err
@@ -192,7 +192,7 @@ type queueBury struct {
 
 // Run moves one item to the dead letters.
 func (v *queueBury) Run(s *term.Streams, c *conn.Connection) error {
-	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		return removed(s, v.Path, v.Item, q.Bury(ctx, v.Item, v.Reason))
 	})
 }
@@ -204,7 +204,7 @@ type queueDrop struct {
 
 // Run removes one item for good.
 func (v *queueDrop) Run(s *term.Streams, c *conn.Connection) error {
-	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		return removed(s, v.Path, v.Item, q.Drop(ctx, v.Item))
 	})
 }
@@ -230,9 +230,13 @@ func unmoved(path conn.NodePath, item string, err error) error {
 	return err
 }
 
-func withQueue(c *conn.Connection, path conn.NodePath, do func(context.Context, *queue.Queue) error) error {
+// withQueue is for the verbs that ask one thing about a queue.
+func withQueue(s *term.Streams, c *conn.Connection, path conn.NodePath, do func(context.Context, *queue.Queue) error) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		q, err := queue.New(client, string(path))
+		if err == nil {
+			err = path.NoteAbsent(ctx, s, client)
+		}
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (v *queueRequeue) Validate() error {
 
 // Run puts dead letters back, each by one transaction.
 func (v *queueRequeue) Run(s *term.Streams, c *conn.Connection) error {
-	return withQueue(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		moved, err := v.putBack(ctx, q)
 		told := term.Plural(moved, "letter", "letters") + " put back"
 		if err != nil {

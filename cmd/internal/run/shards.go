@@ -128,7 +128,7 @@ func (v *ShardsVerb) show(ctx context.Context, s *term.Streams, client *coord.Cl
 	}
 	plan, all, err := sh.Status(ctx)
 	if errors.Is(err, shards.ErrNoOwner) {
-		return term.ExitWith(term.ExitFailed, "nobody shares keys at %s: there is no plan", v.Path)
+		return v.noPlan(ctx, client)
 	} else if err != nil {
 		return err
 	}
@@ -172,6 +172,14 @@ func stateOf(st shards.Status) string {
 	return text
 }
 
+// noPlan is the error of a path without a plan.
+func (v *ShardsVerb) noPlan(ctx context.Context, client *coord.Client) error {
+	if err := v.Path.IsThere(ctx, client); err != nil {
+		return err
+	}
+	return term.ExitWith(term.ExitFailed, "nobody shares keys at %s: there is no plan", v.Path)
+}
+
 // plan prints which keys would move.
 func (v *ShardsVerb) plan(ctx context.Context, s *term.Streams, client *coord.Client) error {
 	sh, err := v.open(client)
@@ -181,6 +189,9 @@ func (v *ShardsVerb) plan(ctx context.Context, s *term.Streams, client *coord.Cl
 	now, next, err := sh.Plan(ctx, v.Without...)
 	if err != nil {
 		return err
+	}
+	if len(now.Keys)+len(next.Keys) == 0 {
+		return v.noPlan(ctx, client)
 	}
 	moves := []map[string]any{}
 	t := term.Table{Heads: []string{"KEY", "FROM", "TO"}}

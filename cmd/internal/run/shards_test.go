@@ -38,6 +38,9 @@ func TestCommandsRunForTheKeysOfAMember(t *testing.T) {
 		moved := strings.TrimPrefix(two.Line(), "has ")
 		require.Equal(t, "end "+moved, one.Line())
 		require.Contains(t, cmdtest.On(t, w, "shards", "--plan", w.Path("shards")).Gives(0), "no key would move")
+		for _, verb := range [][]string{{"shards"}, {"shards", "--plan"}} {
+			cmdtest.On(t, w, append(verb, w.Path("typo"))...).Ends(term.ExitAbsent, "there is no node "+w.Path("typo"))
+		}
 		require.Contains(t, cmdtest.On(t, w, "shards", "--plan", "--without", "one", w.Path("shards")).Gives(0), "two")
 		// A planned stop: the other has the key when the command has ended.
 		one.Signal(syscall.SIGTERM)

@@ -219,6 +219,9 @@ func slotStory(now slots.State) map[string]any {
 func (v *SlotVerb) list(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		all, err := slots.LayoutOf(string(v.Path)).List(ctx, client)
+		if err == nil {
+			err = v.Path.NoteAbsent(ctx, s, client)
+		}
 		if err != nil {
 			return err
 		}

@@ -6,9 +6,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
+
+// Such a path may be misspelt: an empty answer is no good news then.
+func TestWhoFindsNothingSaysIfThereIsNoNode(t *testing.T) {
+	w := cmdtest.World(t)
+	for _, verb := range [][]string{
+		{"queue", "len"}, {"queue", "dead"}, {"queue", "requeue", "--all"}, {"once", "--list"}, {"cron", "--list"}, {"slot", "--list"},
+	} {
+		cmdtest.On(t, w, append(verb, w.Path("typo"))...).Ends(0, "there is no node "+w.Path("typo"))
+	}
+	cmdtest.On(t, w, "barrier", "wait", w.Path("typo")).Ends(0, "no barrier is closed at "+w.Path("typo"))
+	require.Zero(t, cmdtest.On(t, w, "queue", "put", w.Path("q"), "x").Exit())
+	dead := cmdtest.On(t, w, "queue", "dead", w.Path("q"))
+	require.Zero(t, dead.Exit())
+	require.NotContains(t, dead.Stderr.String(), "there is no node")
+}
 
 func TestWhatIsWrongWithACommandLineIsTold(t *testing.T) {
 	w := cmdtest.World(t)
