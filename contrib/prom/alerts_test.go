@@ -16,6 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/contrib/prom"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/internal/promtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -76,6 +77,14 @@ func TestF96TheFirstEventRaisesTheAlertOnIt(t *testing.T) {
 	_, err = c.Txn(t.Context(), coord.AppendOp("/jobs/0123456789abcdef0123456789abcdef__lock__", nil)) // as Kazoo does
 	require.NoError(t, err)
 	p.Fires("ZkcoordForeignContender")
+
+	for n := range 2 { // two programs that disagree about a ledger
+		ledger, err := once.New(c, "/ledger", once.Attempts(1+n, 0))
+		require.NoError(t, err)
+		_, err = ledger.Do(t.Context(), "job", func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
+		require.NoError(t, err)
+	}
+	require.Equal(t, "differs", p.Fires("ZkcoordReport")[0].Labels["event"])
 
 	require.NoError(t, srv.ExpireSession(h.Session()))
 	<-h.Done()

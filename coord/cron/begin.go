@@ -48,7 +48,7 @@ func (c *Cron) begin(ctx context.Context) (*Slot, error) {
 // look finds a slot that is chosen and that nobody has, or that a slot is to be
 // chosen.
 func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
-	data, stat, err := recipe.NewRecord(c.client, c.marked()).Look(v, new(mark).encode())
+	data, stat, err := recipe.NewRecord(c.client, c.marked()).Look(v, (&mark{Next: c.dueAfter(c.clock())}).encode())
 	if err != nil {
 		return free, false, err
 	}

@@ -277,3 +277,32 @@ func TestClientsOfOneJobReportNothing(t *testing.T) {
 		require.Len(b, names, 3, "each is there again")
 	})
 }
+
+// The one who asks does not know the schedule, as the command.
+func TestWhoOnlyLooksKnowsWhenTheNextSlotIsDue(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		looks := scheduled(b, b.Open(), until{})
+		due := func() time.Time {
+			s, err := looks.State(b.Context())
+			require.NoError(b, err)
+			return s.Next
+		}
+		require.Zero(b, due())
+		ctx, stop := context.WithCancel(b.Context())
+		first := time.Now().Truncate(time.Hour).Add(time.Hour)
+		c := scheduled(b, b.Open(), every(time.Hour), cron.Jitter(10*time.Minute))
+		ended := coordtest.Go(func() error { return c.Run(ctx, nothing) })
+		time.Sleep(time.Minute)
+		for i := range 3 {
+			slot := first.Add(time.Duration(i) * time.Hour)
+			require.GreaterOrEqual(b, due(), slot)
+			require.Less(b, due(), slot.Add(10*time.Minute))
+			time.Sleep(time.Until(due()) + time.Minute)
+		}
+		stop()
+		require.ErrorIs(b, <-ended, context.Canceled)
+		next := due()
+		time.Sleep(24 * time.Hour)
+		require.Equal(b, next, due(), "overdue")
+	})
+}

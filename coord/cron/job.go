@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,8 +34,9 @@ func Describe(job string) Option {
 
 // Job is what a client runs that has given a description.
 type Job struct {
-	Text string // as [Describe] took it
-	By   string // the [coord.Client.Identity] of the client
+	Text    string // as [Describe] took it
+	By      string // the [coord.Client.Identity] of the client, or of one of them
+	Clients int    // that run it
 }
 
 func (c *Cron) runners() string { return c.path + "/runners" }
@@ -107,28 +109,32 @@ func (c *Cron) readJob(ctx context.Context, name string) (Job, error) {
 		return Job{}, nil
 	}
 	by, text, _ := strings.Cut(string(data), "\n")
-	return Job{text, by}, err
+	return Job{Text: text, By: by}, err
 }
 
 // Jobs returns the different jobs that clients run at the path at present, as
-// they describe them ([Describe]). More than one swallow each other's slots.
+// they describe them ([Describe]), by their texts, and how many clients run
+// each. More than one swallow each other's slots.
 // One listing, and a read for each of them.
 func (c *Cron) Jobs(ctx context.Context) (all []Job, err error) {
 	names, err := c.client.Children(ctx, c.runners())
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
 	}
-	seen := map[string]bool{}
+	of, clients := map[string]Job{}, map[string]int{}
 	for _, name := range names {
 		id, _, _ := strings.Cut(name, "-")
-		if seen[id] || err != nil {
-			continue
-		}
-		var job Job
-		if job, err = c.readJob(ctx, name); err == nil && job.Text != "" {
-			all, seen[id] = append(all, job), true
+		clients[id]++
+		if of[id].Text == "" && err == nil {
+			of[id], err = c.readJob(ctx, name)
 		}
 	}
+	for id, job := range of {
+		if job.Clients = clients[id]; job.Text != "" {
+			all = append(all, job)
+		}
+	}
+	slices.SortFunc(all, func(a, b Job) int { return strings.Compare(a.Text, b.Text) })
 	return all, c.failed("jobs", err)
 }
 

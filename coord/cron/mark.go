@@ -20,6 +20,7 @@ type mark struct {
 	Through time.Time `json:"through,omitzero"`  // the newest slot that was chosen or left out; at first, none
 	Open    []open    `json:"open,omitempty"`    // chosen, and not known to have ended
 	LeftOut int       `json:"leftOut,omitempty"` // of all slots so far
+	Next    time.Time `json:"next,omitzero"`     // when the slot after Through is due, for those who do not know the schedule; it decides nothing
 }
 
 // open is a slot that was chosen.
@@ -69,6 +70,7 @@ func (c *Cron) change(
 			if err != nil {
 				return nil, err
 			}
+			m.Next = c.dueAfter(m.Through)
 			return m.encode(), nil
 		})
 	})
@@ -76,6 +78,15 @@ func (c *Cron) change(
 		err = nil // who looks next makes it
 	}
 	return err
+}
+
+// dueAfter returns when the next slot is due; zero if there is none.
+func (c *Cron) dueAfter(t time.Time) time.Time {
+	next, err := c.next(t)
+	if err != nil || next.IsZero() {
+		return time.Time{}
+	}
+	return c.begins(next)
 }
 
 // choose puts the next slot that is due into the mark, if there is room, and

@@ -101,7 +101,7 @@ type State struct {
 	Through time.Time   // the newest slot that was chosen or left out, or when the first client came
 	Open    []time.Time // chosen, and not known to have ended
 	LeftOut int         // how many were left out so far, but for the older ones of more than 10,000 at once
-	Next    time.Time   // when the next slot is due, by this client's clock; zero if there is none
+	Next    time.Time   // when the next slot is due; zero if there is none. If this client's schedule has none: as another has noted it
 	// Ahead is by how much Through was in the future when it was noted, by the
 	// ensemble's clock, if that is more than two minutes. A client's clock was
 	// wrong, or the servers': no slot is due before Through ([Cron.Rewind]).
@@ -129,6 +129,9 @@ func (c *Cron) State(ctx context.Context) (State, error) {
 		s.Open = append(s.Open, o.Slot)
 	}
 	if stat.Czxid != 0 {
+		if s.Next.IsZero() {
+			s.Next = m.Next
+		}
 		s.Through, s.LeftOut, s.Ahead = m.Through, m.LeftOut, m.ahead(stat)
 	}
 	return s, c.failed("state", err)

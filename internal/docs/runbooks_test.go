@@ -33,19 +33,20 @@ import (
 // docs/securing.md, by their headings: each makes the trouble, or what else it
 // needs, runs the blocks, and looks whether they have done what is said.
 var runbooks = map[string]func(b *book){
-	"Stuck lock":       stuckLock,
-	"Orphan":           orphan,
-	"Lost holds":       lostHolds,
-	"Lost quorum":      lostQuorum,
-	"Full counter":     fullCounter,
-	"Deadlock":         deadlock,
-	"Dead letters":     deadLetters,
-	"Failed job":       failedJob,
-	"Failing schedule": failingSchedule,
-	"Unowned keys":     unownedKeys,
-	"Kept slot":        keptSlot,
-	"TLS":              overTLS,
-	"Permissions":      permitted,
+	"Stuck lock":        stuckLock,
+	"Orphan":            orphan,
+	"Lost holds":        lostHolds,
+	"Lost quorum":       lostQuorum,
+	"Full counter":      fullCounter,
+	"Deadlock":          deadlock,
+	"Dead letters":      deadLetters,
+	"Failed job":        failedJob,
+	"Failing schedule":  failingSchedule,
+	"Unserved schedule": unservedSchedule,
+	"Unowned keys":      unownedKeys,
+	"Kept slot":         keptSlot,
+	"TLS":               overTLS,
+	"Permissions":       permitted,
 }
 
 // A book is a run-book at its desk, with an embedded server, unless it brings
@@ -234,6 +235,24 @@ func failingSchedule(b *book) {
 	require.Contains(b.t, text, "running")
 	require.Contains(b.t, text, "unfinished")
 	zktest.Receive(b.t, coordtest.Soon, s.Done(), "the news")
+}
+
+// The last process that served it has gone.
+func unservedSchedule(b *book) {
+	worker := b.client("worker")
+	require.NoError(b.t, worker.EnsureDir(b.t.Context(), "/cron/report"))
+	require.NoError(b.t, worker.Create(b.t.Context(), "/cron/report/mark", []byte(`{"through":"2026-11-22T02:30:00Z","next":"2026-11-23T02:30:00Z"}`)))
+	const unserved = "nobody has begun the slot that was due "
+	text := b.step(0, "1 zkcoord doctor /cron/report")
+	require.Equal(b.t, 2, strings.Count(text, unserved), text)
+	slot, err := time.Parse(time.RFC3339, "2026-11-23T02:30:00Z")
+	require.NoError(b.t, err)
+	schedule, err := cron.New(worker, "/cron/report", instant(slot))
+	require.NoError(b.t, err)
+	s, err := schedule.Begin(b.t.Context())
+	require.NoError(b.t, err)
+	require.NoError(b.t, coordtest.Err(s.End(b.t.Context(), nil, nil)))
+	require.NotContains(b.t, b.step(0), unserved)
 }
 
 func unownedKeys(b *book) {

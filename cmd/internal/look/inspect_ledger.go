@@ -252,7 +252,10 @@ type ScheduleReport struct {
 	Failing     int       `json:"failing"`      // how many of the newest slots that have ended failed, one after the other
 	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if by too much
 	Jobs        []string  `json:"jobs"`         // that are run at present, as their processes describe them
+	Members     int       `json:"members"`      // the processes that run them
+	NextDue     *float64  `json:"next_due"`     // seconds until the next slot is due, below 0 when it is overdue; null: not known, or there is none
 	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than there is between two slots, or ""
+	unserved    string
 }
 
 // never is the schedule of who only looks.
@@ -274,9 +277,15 @@ func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.N
 		return false, err
 	}
 	r.is(cronKind)
-	r.Schedule = &ScheduleReport{Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead)}
+	r.Schedule = &ScheduleReport{
+		Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead), unserved: Unserved(state),
+	}
 	for _, slot := range state.Open {
 		r.Schedule.Open = append(r.Schedule.Open, cron.Key(slot))
+	}
+	if !state.Next.IsZero() {
+		left := term.Seconds(time.Until(state.Next))
+		r.Schedule.NextDue = &left
 	}
 	return true, r.jobs(ctx, c)
 }
@@ -287,8 +296,8 @@ func (r *Report) jobs(ctx context.Context, c *cron.Cron) error {
 	r.Schedule.Jobs = []string{}
 	for _, job := range jobs {
 		r.Schedule.Jobs = append(r.Schedule.Jobs, strings.ToValidUTF8(job.Text, "�"))
+		r.Schedule.Members += job.Clients
 	}
-	slices.Sort(r.Schedule.Jobs)
 	if errors.Is(err, coord.ErrNoAuth) {
 		return nil
 	}
@@ -302,6 +311,17 @@ func MarkAhead(state cron.State) string {
 
 func markAhead(seconds float64, through time.Time) string {
 	return fmt.Sprintf("the mark was %s in the future when it was noted: no slot is due before %s", term.Age(seconds), cron.Key(through))
+}
+
+// dueFor is how long a slot is due at least before nobody serves the schedule:
+// a minute by which clocks differ, one between two looks at them, and one to
+// begin it.
+const dueFor = 3 * time.Minute
+
+// Unserved says, for people, that nobody serves a schedule; or "".
+func Unserved(state cron.State) string {
+	since := time.Since(state.Next)
+	return is(!state.Next.IsZero() && len(state.Open) == 0 && since > dueFor, "nobody has begun the slot that was due %s ago", term.Age(since.Seconds()))
 }
 
 // shortest is how long a slot is under way at least before it hangs.
@@ -350,6 +370,15 @@ func (s *ScheduleReport) String() string {
 		text = "last slot " + term.Age(*s.LastSlot) + " ago, none ended well"
 	} else {
 		text = "no slot on record"
+	}
+	switch {
+	case s.NextDue != nil && *s.NextDue >= 0:
+		text += ", next due in " + term.Age(*s.NextDue)
+	case s.NextDue != nil:
+		text += ", next due since " + term.Age(-*s.NextDue)
+	}
+	if s.Members > 0 {
+		text += ", " + term.Plural(s.Members, "member", "members")
 	}
 	if len(s.Open) > 0 {
 		text += fmt.Sprintf(", %d under way", len(s.Open))

@@ -140,6 +140,14 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
+		"unserved-schedule", "start its programs, or remove it if it is not wanted any more", func(r Report) string {
+			if r.Schedule == nil {
+				return ""
+			}
+			return r.Schedule.unserved
+		},
+	},
+	{
 		"mark-ahead", "set the clocks right that are wrong; then " + term.Program + " cron --rewind has the schedule go on", func(r Report) string {
 			if r.Schedule == nil || r.Schedule.Ahead == 0 {
 				return ""

@@ -307,7 +307,11 @@ func stateStory(state coordcron.State) map[string]any {
 	for _, slot := range state.Open {
 		keys = append(keys, coordcron.Key(slot))
 	}
-	return map[string]any{"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut}
+	story := map[string]any{"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut, "next": nil}
+	if !state.Next.IsZero() {
+		story["next"] = coordcron.Key(state.Next)
+	}
+	return story
 }
 
 // never is the schedule of who only looks.
@@ -341,6 +345,22 @@ func (v *CronVerb) list(ctx context.Context, s *term.Streams, c *coordcron.Cron,
 	if !state.Through.IsZero() {
 		story = stateStory(state)
 		come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through), term.Plural(state.LeftOut, "slot was", "slots were"))
+		jobs, err := c.Jobs(ctx)
+		if err != nil && !errors.Is(err, coord.ErrNoAuth) {
+			return err
+		}
+		members := 0
+		for _, job := range jobs {
+			members += job.Clients
+			come += fmt.Sprintf("%s %s\n", term.Plural(job.Clients, "process runs", "processes run"), term.Plain(job.Text))
+		}
+		story["members"] = members
+		if !state.Next.IsZero() {
+			come += "the next slot is due at " + coordcron.Key(state.Next) + "\n"
+		}
+	}
+	if unserved := look.Unserved(state); unserved != "" {
+		come += unserved + "\n"
 	}
 	if state.Ahead > 0 {
 		come += look.MarkAhead(state) + "\n"

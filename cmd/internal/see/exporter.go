@@ -182,6 +182,8 @@ func collect(r look.Report, to *exposition.Text) {
 		sample("cron_left_out", "Slots that were left out so far.", float64(s.LeftOut))
 		sample("cron_failing", "How many of the newest slots have failed, one after the other.", float64(s.Failing))
 		sample("cron_mark_ahead_seconds", "By how much a schedule's mark was in the future when it was noted, if that is too much.", s.Ahead)
+		sample("cron_members", "Processes that run the schedule, of those that describe their job.", float64(s.Members))
+		known("cron_next_due_seconds", "Time until the next slot is due, below 0 when it is overdue.", s.NextDue)
 		known("cron_last_slot_seconds", "Time since the newest slot on record was due.", s.LastSlot)
 		known("cron_last_success_seconds", "Time since the newest slot was due that ended well.", s.LastSuccess)
 	}

@@ -101,7 +101,7 @@ func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
 		}
 	}
 	for _, alert := range []string{
-		"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordQueueStands", "ZkcoordScheduleFails",
+		"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordQueueStands", "ZkcoordScheduleFails", "ZkcoordScheduleUnserved",
 	} {
 		prom.Fires(alert)
 	}

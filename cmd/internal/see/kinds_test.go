@@ -135,6 +135,43 @@ func TestF70TwoDifferentJobsAtOnePathAreShown(t *testing.T) {
 	})
 }
 
+func TestItIsShownWhoServesAScheduleAndWhenItsNextSlotIsDue(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("cron")
+		at := func() look.ScheduleReport {
+			r, _ := cmdtest.Seen[look.Report](t, w, path)
+			return *r.Schedule
+		}
+		var all []*cmdtest.Process
+		for range 2 {
+			all = append(all, cmdtest.On(t, w, "cron", path, "@yearly", "--", "true"))
+			zktest.Eventually(t, cmdtest.Soon, func() bool {
+				names, _, err := w.Admin().Children(path + "/runners")
+				return err == nil && len(names) == len(all)
+			}, "it is there")
+		}
+		require.Equal(t, 2, at().Members)
+		require.Positive(t, *at().NextDue)
+		require.Regexp(t, `no slot on record, next due in [^,]+, 2 members`, cmdtest.On(t, w, "ls", path).Gives(0))
+		require.Regexp(t, `2 processes run @yearly \(UTC\): true, .*\nthe next slot is due at 20\d\d-01-01T00:00:00Z`, cmdtest.On(t, w, "cron", "--list", path).Gives(0))
+		exporter := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", path)
+		require.Regexp(t, `(?s)zkcoord_path_cron_members{[^}]*} 2\n.*zkcoord_path_cron_next_due_seconds{[^}]*} [1-9]`, scrape(t, exporter.Line()))
+		for _, p := range all {
+			p.Signal(syscall.SIGTERM)
+			p.Exit()
+		}
+		require.Zero(t, at().Members)
+		require.Positive(t, *at().NextDue, "as they had noted it")
+
+		_, err := w.Admin().Set(path+"/mark", []byte(`{"through":"2026-01-01T00:00:00Z","next":"2026-01-02T00:00:00Z"}`), -1)
+		require.NoError(t, err)
+		const unserved = "nobody has begun the slot that was due "
+		require.Contains(t, cmdtest.On(t, w, "cron", "--list", path).Gives(0), unserved)
+		require.Contains(t, cmdtest.On(t, w, "doctor", path).Gives(term.ExitFailed), unserved)
+		require.Negative(t, *at().NextDue)
+	})
+}
+
 func TestALedgerIsToldForWhatItIs(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		require.Zero(t, cmdtest.On(t, w, "once", w.Path("jobs"), "key", "--", "true").Exit())

@@ -187,6 +187,10 @@ var allPlights = map[string]plight{
 			cmdtest.Must(slot.End(p.Context(), nil, errJob))
 		}
 	}},
+	"unserved-schedule": {says: "nobody has begun the slot that was due ", make: func(p *plights, path string) {
+		cmdtest.Contend(p.T, p.w, path, nil)
+		cmdtest.ByHand(p.T, p.w, path+"/mark", `{"through":"2026-01-01T00:00:00Z","next":"2026-01-02T00:00:00Z"}`)
+	}},
 	"hanging-slot": {says: "the slot 2026-11-23T02:30:00Z has been under way for longer than there is between two slots", make: func(p *plights, path string) {
 		ledger := cmdtest.Must(jobs.New(p.c, path))
 		for slot, state := range map[string]jobs.State{"2026-11-22T02:30:00Z": jobs.Done, "2026-11-23T02:30:00Z": jobs.Running} {
