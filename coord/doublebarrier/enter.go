@@ -84,8 +84,10 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 		m.data, err = b.read(inside, m.open.round, dataOf, m.Count())
 	}
 	if err != nil {
+		ending, cancel := recipe.Grace(ctx) // for both
+		defer cancel()
 		err = recipe.InVain(ctx, b.client, cmp.Or(hold.Err(), err), b.came)
-		withdraw(ctx, hold)
+		_ = hold.Release(ending) // a node that is not deleted yet is deleted in the background
 		if errors.Is(err, coord.ErrLost) {
 			// The servers may keep its session: no client may count twice.
 			_ = b.client.Retry(ctx, func(ctx context.Context) error { return b.client.Delete(ctx, hold.Node(), -1) })
