@@ -52,7 +52,7 @@ var locks = []mutant{
 	off("lingering: newcomers are noticed", in(lock, "TestALockThatLingersYields"),
 		"local.watch", `others = q.contended(names, path.Base(h.Node()))`, `others = false && q.contended(names, path.Base(h.Node()))`),
 	off("lingering: newcomers of other dialects and recipes are noticed", in(lock, "TestALockThatLingersYields"),
-		"local.contended", `return len(line.Foreign(names, d)) > 0 ||`, `return`),
+		"local.contended", `len(line.Foreign(names, d)) > 0 ||`, `false ||`),
 	off("lingering: a request to give up is noticed", in(lock, "TestALockThatLingersYields"),
 		"local.watch", `v.Until(revoked)`, ""),
 	off("lingering: it ends", in(lock, "TestALockThatLingersIsTakenAgain"),
