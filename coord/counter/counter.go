@@ -86,9 +86,21 @@ func (c *Counter) Get(ctx context.Context) (int64, error) {
 	return c.decode(now.Data)
 }
 
-// Set sets the number, whatever it is, or was: other data are replaced.
+// Set sets the number, whatever it is, or was: other data are replaced. It
+// waits for nobody.
 func (c *Counter) Set(ctx context.Context, number int64) error {
-	return c.value.Change(ctx, func(now value.State) ([]byte, error) { return c.encode("set", number, now.Data) })
+	var now value.State
+	if !c.text { // it stays as wide as it is
+		var err error
+		if now, err = c.value.Get(ctx); err != nil {
+			return err
+		}
+	}
+	data, err := c.encode("set", number, now.Data)
+	if err != nil {
+		return err
+	}
+	return c.value.Set(ctx, data)
 }
 
 // Remove deletes the number, which then is 0; it fails with [ErrNoNumber] if

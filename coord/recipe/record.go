@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -61,6 +62,13 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // watches the record, and two more for each time that another was faster, or
 // that decide failed.
 //
+// Nobody starves: who has lost to others five times takes a place in a line,
+// an ephemeral node below the record, and so does everybody who reads the
+// record while there is a line. The first in it changes the record. That costs
+// seven requests for each change; and one more where the record has other nodes
+// below it. One who stands still is waited for half a session timeout at most.
+// When ctx ends, the error says how often others were faster.
+//
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
 // holder makes, or [coord.ExactlyOnce.Txn]. The first two answer
 // [coord.ErrUnconfirmed] when the connection fails before the reply: where
@@ -70,16 +78,26 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 func (r Record) Change(
 	ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error),
 	decide func(data []byte, stat coord.Stat) ([]byte, error),
-) error {
+) (err error) {
 	if write == nil || decide == nil {
 		return r.client.Failure("change", r.path, wire.Invalid("the function is nil"))
 	}
-	from := r
+	from, turn := r, turn{record: r}
+	defer func() {
+		turn.leave()
+		err = turn.told(ctx, err)
+	}()
 	for first := true; ; first = false {
 		data, stat, err := from.read(ctx, first)
 		missing := errors.Is(err, coord.ErrNoNode)
 		if err != nil && !missing {
 			return err
+		}
+		if waited, err := turn.take(ctx, stat); waited || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		next, err := decide(bytes.Clone(data), stat)
 		switch {
@@ -107,8 +125,36 @@ func (r Record) Change(
 			}
 		case !errors.Is(err, coord.ErrBadVersion) && !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNodeExists):
 			return err
+		default:
+			turn.lost++
 		}
 	}
+}
+
+// Set replaces the data, whatever they are, and makes a record that is missing,
+// with its parents: write is as for [Record.Change]. One request; another one
+// where the record is missing, and more for its parents.
+func (r Record) Set(ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error), data []byte) error {
+	if write == nil {
+		return r.client.Failure("set", r.path, wire.Invalid("the function is nil"))
+	}
+	for {
+		_, err := write(ctx, coord.SetOp(r.path, data, -1))
+		if !isMissing(err) {
+			return err
+		}
+		_, err = write(ctx, coord.CreateOp(r.path, data))
+		if isMissing(err) {
+			err = cmp.Or(r.client.EnsureDir(ctx, path.Dir(r.path)), coord.ErrNodeExists)
+		}
+		if !errors.Is(err, coord.ErrNodeExists) {
+			return err
+		}
+	}
+}
+
+func isMissing(err error) bool {
+	return errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost)
 }
 
 // read reads the record: from the watch that this process has on it, if that is

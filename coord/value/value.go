@@ -66,8 +66,7 @@ func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, erro
 		return v.client.Failure("change", v.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	var undecided *verdict
-	var unconfirmed error
-	err := v.client.Retry(ctx, func(ctx context.Context) error {
+	err := v.write(ctx, func(ctx context.Context) error {
 		err := v.record.Change(ctx, v.guard.Txn, func(data []byte, stat coord.Stat) (next []byte, err error) {
 			if next, err = decide(state(data, stat)); err != nil {
 				undecided = &verdict{err}
@@ -79,24 +78,35 @@ func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, erro
 			return nil
 		}
 		undecided = nil // it was about a value that may have changed since
-		if errors.Is(err, coord.ErrUnconfirmed) {
-			unconfirmed = err // to decide again could change it twice
-			return nil
-		}
 		return err
 	})
 	if undecided != nil {
 		return undecided.error
 	}
-	return v.client.Failure("change", v.path, cmp.Or(unconfirmed, err))
+	return v.client.Failure("change", v.path, err)
+}
+
+// write calls f until its outcome is known, or cannot be known any more.
+func (v *Value) write(ctx context.Context, f func(ctx context.Context) error) error {
+	var unconfirmed error
+	err := v.client.Retry(ctx, func(ctx context.Context) error {
+		err := f(ctx)
+		if errors.Is(err, coord.ErrUnconfirmed) {
+			unconfirmed = err // to do it again could change it twice
+			return nil
+		}
+		return err
+	})
+	return cmp.Or(unconfirmed, err)
 }
 
 // verdict is an error of the function that decides.
 type verdict struct{ error }
 
-// Set replaces the value, whatever it is.
+// Set replaces the value, whatever it is. It waits for nobody.
 func (v *Value) Set(ctx context.Context, data []byte) error {
-	return v.Change(ctx, func(State) ([]byte, error) { return data, nil })
+	err := v.write(ctx, func(ctx context.Context) error { return v.record.Set(ctx, v.guard.Txn, data) })
+	return v.client.Failure("set", v.path, err)
 }
 
 // TrySet replaces the value if it is still the one that was read, and fails

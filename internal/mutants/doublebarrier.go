@@ -52,13 +52,13 @@ var doubleBarrier = []mutant{
 	off("double barrier: programs that disagree about the size are refused", in(barrier, "TestAMemberIsRefusedWhenTheSize"),
 		"Member.look", `case r.Size != b.size:`, `case false:`),
 	off("double barrier: a newcomer looks again before it refuses", in(barrier, "TestThoseWhoAgreeOnAnotherNumber"),
-		"Barrier.admit", `	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
-		r, err := b.ready.watchOrMake(v, b.size)`,
-		`	var r snapshot
-	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
-		if readyWas == 0 {
-			r, err = b.ready.watchOrMake(v, b.size)
-		}`),
+		"Barrier.admit", `		r, err := b.ready.watchOrMake(v, b.size)`,
+		`		if readyWas == 0 {
+			first, err = b.ready.watchOrMake(v, b.size)
+		}
+		r := first`).
+		and("Barrier.admit", `	var line []coord.Contender`, `	var first snapshot
+	var line []coord.Contender`),
 }
 
 // gates is what keeps a barrier shut.
@@ -70,7 +70,7 @@ var gates = []mutant{
 	off("barrier: a node of a session is none", in(gate, "TestWhatIsNoBarrier"),
 		"other", `case stat.Owner != 0:`, `case false:`),
 	off("barrier: a node that has gone meanwhile is made again", in(gate, "TestANodeThatIsDeletedWhile"),
-		"Barrier.Set", `continue // removed since`, `return nil`),
+		"Barrier.Set", `continue // opened since`, `return nil`),
 	off("another size is set by a list that is no older than the record", in(barrier, "TestARoundThatHasBegunMeanwhile"),
 		"Barrier.admit", `r.stat.Mzxid == readyWas`, `readyWas != 0`),
 }
