@@ -202,16 +202,31 @@ func (c *Client) Failure(op, path string, err error) error {
 	return &OpError{Op: op, Path: path, Err: err}
 }
 
+// silence is the end of a context while the server owed an answer.
+type silence struct {
+	error
+	span time.Duration
+}
+
+func (e *silence) Error() string {
+	return fmt.Sprintf("%v (the server has not answered for %v)", e.error, e.span.Round(time.Millisecond))
+}
+
+func (e *silence) Unwrap() error { return e.error }
+
 // explain adds the likely cause to the error of a context that ended while no
-// server could be reached.
+// server could be reached, or answered.
 func (c *Client) explain(err error) error {
 	if err == nil || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrClosed) {
 		return err
 	}
-	if c.keeper.Current().Connected() {
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+	if s := c.keeper.Current(); s.Connected() {
+		if silent := s.Unanswered(); silent > 0 && !errors.As(err, new(*silence)) {
+			err = &silence{err, silent}
+		}
 		return err
 	}
 	if trouble := c.keeper.Trouble(); trouble != nil {

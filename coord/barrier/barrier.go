@@ -46,11 +46,11 @@ func (b *Barrier) Set(ctx context.Context) error {
 			return b.client.Create(ctx, b.path, []byte(b.client.Identity()))
 		})
 		if !errors.Is(err, coord.ErrNodeExists) {
-			return err
+			return b.client.Failure("set", b.path, err)
 		}
 		stat, exists, err := b.client.Exists(ctx, b.path)
 		if err != nil {
-			return err
+			return b.client.Failure("set", b.path, err)
 		}
 		if !exists {
 			continue // opened since
@@ -79,7 +79,7 @@ func other(stat coord.Stat) error {
 // One request.
 func (b *Barrier) Closed(ctx context.Context) (bool, error) {
 	_, closed, err := b.client.Exists(ctx, b.path)
-	return closed, err
+	return closed, b.client.Failure("look at", b.path, err)
 }
 
 // SetBy returns who closed the barrier, and when by the server's clock: the
@@ -101,13 +101,14 @@ func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error
 // nothing is left at the path. It repeats itself over lost connections and
 // sessions until ctx ends.
 func (b *Barrier) Open(ctx context.Context) error {
-	return b.client.Retry(ctx, func(ctx context.Context) error {
+	err := b.client.Retry(ctx, func(ctx context.Context) error {
 		err := b.client.Delete(ctx, b.path, -1)
 		if errors.Is(err, coord.ErrNoNode) {
 			return nil
 		}
 		return err
 	})
+	return b.client.Failure("open", b.path, err)
 }
 
 // Wait returns nil when the barrier has been open at some moment since the
@@ -130,6 +131,9 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		return false, err
 	})
 	err = recipe.InVain(ctx, b.client, err, func(context.Context) (string, error) {
+		if closed == 0 {
+			return "", nil // no server has answered
+		}
 		return "closed by " + strconv.Quote(by), nil
 	})
 	return b.client.Failure("wait", b.path, err)

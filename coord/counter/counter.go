@@ -72,7 +72,7 @@ func (c *Counter) Add(ctx context.Context, delta int64) (sum int64, err error) {
 		return c.encode("add", sum, now.Data)
 	})
 	if err != nil {
-		return 0, err
+		return 0, c.failure("add", err)
 	}
 	return sum, nil
 }
@@ -93,7 +93,7 @@ func (c *Counter) Set(ctx context.Context, number int64) error {
 	if !c.text { // it stays as wide as it is
 		var err error
 		if now, err = c.value.Get(ctx); err != nil {
-			return err
+			return c.failure("set", err)
 		}
 	}
 	data, err := c.encode("set", number, now.Data)
@@ -107,7 +107,7 @@ func (c *Counter) Set(ctx context.Context, number int64) error {
 // the node has other data. See [value.Value.Remove].
 func (c *Counter) Remove(ctx context.Context) error {
 	if _, err := c.Get(ctx); err != nil {
-		return err
+		return c.failure("remove", err)
 	}
 	return c.value.Remove(ctx)
 }

@@ -104,7 +104,7 @@ func (e *Election) stand(
 	for {
 		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
 		if err != nil {
-			return nil, err
+			return nil, e.client.Failure(op, e.line.Dir, err)
 		}
 		err = e.mayLead(ctx, h)
 		if err == nil {

@@ -48,9 +48,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		return data, stat, err
 	})
 	if err == nil && leader.None() {
-		err = e.client.Failure("leader", e.line.Dir, ErrNoLeader)
+		err = ErrNoLeader
 	}
-	return leader, err
+	return leader, e.client.Failure("leader", e.line.Dir, err)
 }
 
 // first finds the first in line and reads its notice, or where it has none, its

@@ -124,7 +124,7 @@ func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
 	for {
 		m, err := g.join(ctx, id, coord.NameSpec{Data: data, Retain: true})
 		if err != nil {
-			return err
+			return g.client.Failure("stay", g.path+"/"+id+g.suffix, err)
 		}
 		select {
 		case <-m.Done():

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // prunes reports whether runs delete records.
@@ -70,7 +69,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		reading.Go(func() { all[i], failures[i] = o.journal(ctx, logDir(o.path, i)) })
 	}
 	reading.Wait()
-	if err := recipe.Joined(failures...); err != nil {
+	if err := cmp.Or(failures...); err != nil {
 		return 0, false, err
 	}
 	late, all := all[logs], all[:logs]

@@ -206,5 +206,11 @@ func (q *Queue) explain(op string, err error) error {
 	if (errors.Is(err, coord.ErrReleased) || errors.Is(err, ErrClosed)) && !errors.Is(err, ErrStale) {
 		err = ErrClosed // and not the error of the internal context
 	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		if inner := (*coord.OpError)(nil); !errors.Is(err, coord.ErrUnconfirmed) && errors.As(err, &inner) {
+			err = inner.Err // no request is at fault, of those that were made together
+		}
+		return q.client.Failure(op, q.path, err)
+	}
 	return &coord.OpError{Op: op, Path: q.path, Err: err}
 }

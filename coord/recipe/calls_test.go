@@ -1,7 +1,9 @@
 package recipe_test
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,18 +134,36 @@ func calls(t testing.TB, c *coord.Client) []call {
 // Which request was under way is nothing that the caller knows of: a schedule
 // is at /r, not at /r/mark.
 func TestACallThatNoServerAnswersNamesWhatItsCallerAskedFor(t *testing.T) {
+	operations := map[string]string{
+		"TryAcquire": "try", "TryAcquireN": "try", "Do": "acquire", "once.Do": "do", "DoRead": "acquire", "AcquireRead": "acquire", "AcquireWrite": "acquire",
+		"SetLimit": "set limit", "Closed": "look at", "Absent": "status", "TryReceive": "receive", "Len": "count", "DeadLetters": "list the dead letters",
+		"cron.Run": "begin", "Members": "list members", "election.Run": "campaign",
+	}
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := b.Open()
-		all := calls(b, c)
-		b.Server.Inject(zkembed.Match{}, zkembed.Hang())
-		for _, call := range all {
+		every := func(c *coord.Client) (all []call) {
+			all = calls(b, c)
+			its := tenants(b, c, "/r")
+			for _, name := range recipesThatLeave {
+				all = append(all, call{name + ".Remove", its[name].remove})
+			}
+			return all
+		}
+		for i := range every(b.Open()) {
+			c := b.Open()
+			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
+			call := every(c)[i]
 			err := call.do(b.Within(time.Second))
 			assert.ErrorIs(b, err, context.DeadlineExceeded, call.name)
 			var told *coord.OpError
 			if !assert.ErrorAs(b, err, &told, call.name) {
 				continue
 			}
+			_, method, _ := strings.Cut(call.name, ".")
+			op := cmp.Or(operations[call.name], operations[method], strings.ToLower(method))
+			assert.Equal(b, op, told.Op, "%s: %v", call.name, err)
 			assert.Contains(b, []string{"/r", "/r/id", "/r/key"}, told.Path, "%s: %v", call.name, err)
+			assert.Equal(b, 1, strings.Count(err.Error(), "/r"), "%s names a request, too: %v", call.name, err)
+			assert.Regexp(b, `the server has not answered for (1s|9\d\dms)`, err.Error(), call.name)
 		}
 	})
 }

@@ -141,6 +141,21 @@ func (s *Session) Connected() bool {
 	return s.isUp
 }
 
+// Unanswered returns for how long the server that the session is connected to
+// has not answered, or 0 if that is no longer than servers may take.
+func (s *Session) Unanswered() time.Duration {
+	s.mu.Lock()
+	c := s.wire
+	s.mu.Unlock()
+	if c == nil {
+		return 0
+	}
+	if silent := c.Unanswered(); silent >= s.Timeout()/50 {
+		return silent
+	}
+	return 0
+}
+
 // KeepOpen has the session keep its trust window open until LetClose undoes the
 // call. A write that is due is queued before KeepOpen returns: it travels in
 // front of the caller's next request.

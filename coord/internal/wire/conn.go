@@ -149,6 +149,21 @@ func New(raw net.Conn, tap Tap, o Options) *Conn {
 // gets. Its pings, which are noted, have the limit of any request.
 func (c *Conn) SetReadDeadline(time.Time) error { return nil }
 
+// Unanswered returns for how long the server has owed a reply, and come no
+// nearer to it.
+func (c *Conn) Unanswered() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) == 0 {
+		return 0
+	}
+	from := c.pending[0].sent
+	if c.progress.After(from) {
+		from = c.progress
+	}
+	return time.Since(from)
+}
+
 // applyDeadline sets the read deadline: the limit of the handshake, or that for
 // the oldest unanswered request. The second counts from the server's last sign
 // of progress: bytes of a large reply that flow, and replies to earlier
