@@ -137,6 +137,7 @@ func TestTheCommandsInTheDocuments(t *testing.T) {
 	t.Run("valid where they cannot be run", d.checkBlocks)
 	t.Run("usage", d.compareUsage)
 	t.Run("within the text", d.checkText)
+	t.Run("F95 whatever stands in an item or a key is delivered or refused", d.checkHostile)
 	t.Run("run", func(t *testing.T) { runBlocks(t, bin) })
 	t.Run("run-books", func(t *testing.T) { runBooks(t, bin) })
 }
