@@ -68,7 +68,7 @@ func TestACommandThatFailsIsRunAgain(t *testing.T) {
 		}, "the key is shown as failing")
 		one.Signal(syscall.SIGTERM)
 		require.Equal(t, 0, one.Exit())
-		cmdtest.On(t, w, "shards", w.Path("none")).Ends(term.ExitFailed, "there is no plan")
+		cmdtest.On(t, w, "shards", w.Path("none")).Ends(term.ExitAbsent, "there is no node")
 	})
 }
 
