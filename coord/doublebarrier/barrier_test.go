@@ -165,11 +165,13 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 	})
 }
 
-func TestALockAtThePathKeepsNoMemberOut(t *testing.T) {
+func TestMembersAreRefusedAtThePathOfALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		require.NoError(t, coordtest.Err(cs[0].Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
-		through(t, b.enter(bs...)...)
+		for _, barrier := range bs {
+			require.ErrorIs(t, coordtest.Err(barrier.Enter(b.Context())), coord.ErrForeign)
+		}
 	})
 }
 
