@@ -244,6 +244,25 @@ func TestRemoveIsRefusedIfSomebodyComesBetweenItsLookAndItsDeletion(t *testing.T
 	}
 }
 
+func TestRemoveThatIsRefusedHasDeletedNothing(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		operator, comer := b.Open(), b.Open()
+		sem := must(semaphore.New(operator, "/r", 2))
+		require.NoError(b, coordtest.Acquire(b, sem).Release(b.Context()))
+		late := b.Server.Inject(zkembed.Match{Session: operator.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
+		removed := coordtest.Go(func() error { return sem.Remove(b.Context()) })
+		<-late.Struck()
+		coordtest.Acquire(b, must(semaphore.New(comer, "/r", semaphore.Stored)))
+		require.ErrorIs(b, <-removed, coord.ErrBusy)
+		limit, err := sem.Limit(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 2, limit)
+		_, there, err := operator.Exists(b.Context(), "/r/locks")
+		require.NoError(b, err)
+		require.True(b, there)
+	})
+}
+
 func TestRemoveLooksAtTheLatestStateThoughItsServerLags(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		operator, user := b.Open(), b.Open()

@@ -6,7 +6,7 @@ var remove = []mutant{
 		"remains.inUse", `if len(r.there) == 0 {`, `if true {`),
 	off("remove: a node is deleted as it was read", in(shared, "TestRemoveIsRefusedIf"),
 		"deleteAll", `coord.DeleteOp(n.path, n.version)`, `coord.DeleteOp(n.path, -1)`),
-	off("remove: all goes together, or nothing", in(shared, "TestRemoveIsRefusedIf"),
+	off("remove: all goes together, or nothing", in(shared, "TestRemoveThatIsRefused"),
 		"deleteAll", `room > 0 || len(ops) == 0`, `len(ops) == 0`),
 	off("remove: another's node is not the recipe's", in(shared, "TestRemoveRefusesAnothers"),
 		"Tree.part", `Who: another`, `Who: another[:0]`),
