@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,7 +87,7 @@ var bounded = map[string]func(ctx context.Context, c *coord.Client, b bounds, f 
 }
 
 // hanging is a call of a recipe whose function returns when it is told to, and
-// heeds nothing else.
+// heeds nothing else. A schedule may call it again, which returns at once.
 type hanging struct {
 	begun  chan coord.Held
 	ctx    context.Context // the function's
@@ -98,8 +99,12 @@ type hanging struct {
 func hang(b coordtest.Bubble, run func(context.Context, *coord.Client, bounds, under) error, at bounds) *hanging {
 	ctx, cancel := context.WithCancel(b.Context())
 	h, c := &hanging{begun: make(chan coord.Held), let: make(chan struct{}), cancel: cancel}, b.Open()
+	var called atomic.Bool
 	h.ended = coordtest.Go(func() error {
 		return run(ctx, c, at, func(inside context.Context, held coord.Held) {
+			if called.Swap(true) {
+				return
+			}
 			h.ctx = inside
 			h.begun <- held
 			<-h.let

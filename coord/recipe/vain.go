@@ -15,9 +15,9 @@ import (
 // wait was for ([coord.WaitError]), as tell says it then: instead of what a
 // wait inside of the recipe said, such as that for a place in a queue. tell has
 // the time of [Grace], and is not called while the client is not connected.
-// Where it fails, err is returned without that.
+// Where it fails, or is nil, err is returned without that.
 func InVain(ctx context.Context, c *coord.Client, err error, tell func(ctx context.Context) (string, error)) error {
-	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil || !c.Connected() {
+	if tell == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil || !c.Connected() {
 		return err
 	}
 	ctx, cancel := Grace(ctx)
