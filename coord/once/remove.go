@@ -16,8 +16,15 @@ func (o *Once) Remove(ctx context.Context) error {
 // Remains are the parts of a ledger, for recipes that have one.
 func Remains() []recipe.Part {
 	return []recipe.Part{
-		{Nodes: "keys"}, {Nodes: "keys/*"}, {Nodes: "keys/*/*"}, {Nodes: "keys/*/*/record"}, {Nodes: "keys/*/*/*", Who: "run"},
-		{Nodes: "log"}, {Nodes: "log/*"}, {Nodes: "log/*/*"},
-		{Nodes: "guards"}, {Nodes: "guards/*"},
+		{Nodes: "keys"},
+		{Nodes: "keys/*"},
+		{Nodes: "keys/*/*"},
+		{Nodes: "keys/*/*/record"},
+		{Nodes: "keys/*/*/*", Who: "run"},
+		{Nodes: "log"},
+		{Nodes: "log/*"},
+		{Nodes: "log/*/*"},
+		{Nodes: "guards"},
+		{Nodes: "guards/*"},
 	}
 }

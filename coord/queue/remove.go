@@ -19,12 +19,18 @@ func (q *Queue) Remove(ctx context.Context) error {
 // remains are the parts of a queue, or of the queue of its dead letters.
 func remains(below, item string) []recipe.Part {
 	return []recipe.Part{
-		{Nodes: below + "entries"}, {Nodes: below + "entries/*", Who: item},
-		{Nodes: below + "taken"}, {Nodes: below + "taken/*", Who: "consumer"},
-		{Nodes: below + "consumers"}, {Nodes: below + "consumers/*", Who: "consumer"},
-		{Nodes: below + "waiting*"}, {Nodes: below + "waiting*/*", Who: "idle consumer"},
-		{Nodes: below + "producers"}, {Nodes: below + "producers/*"},
-		{Nodes: below + "records"}, {Nodes: below + "records/*"},
+		{Nodes: below + "entries"},
+		{Nodes: below + "entries/*", Who: item},
+		{Nodes: below + "taken"},
+		{Nodes: below + "taken/*", Who: "consumer"},
+		{Nodes: below + "consumers"},
+		{Nodes: below + "consumers/*", Who: "consumer"},
+		{Nodes: below + "waiting*"},
+		{Nodes: below + "waiting*/*", Who: "idle consumer"},
+		{Nodes: below + "producers"},
+		{Nodes: below + "producers/*"},
+		{Nodes: below + "records"},
+		{Nodes: below + "records/*"},
 		{Nodes: below + "dead"},
 	}
 }

@@ -18,7 +18,9 @@ func (s *Semaphore) Remove(ctx context.Context) error {
 	}
 	return recipe.Remove(ctx, s.client, recipe.Tree{Root: s.path, Parts: []recipe.Part{
 		{Nodes: "limit"},
-		{Nodes: "leases"}, {Nodes: "leases/*", Who: lease},
-		{Nodes: "locks"}, {Nodes: "locks/*", Who: waiter},
+		{Nodes: "leases"},
+		{Nodes: "leases/*", Who: lease},
+		{Nodes: "locks"},
+		{Nodes: "locks/*", Who: waiter},
 	}})
 }

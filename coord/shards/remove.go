@@ -12,7 +12,10 @@ import (
 func (s *Shards) Remove(ctx context.Context) error {
 	return recipe.Remove(ctx, s.client, recipe.Tree{Root: s.path, Parts: []recipe.Part{
 		{Nodes: "plan"},
-		{Nodes: "members"}, {Nodes: "members/*", Who: "member"},
-		{Nodes: "keys"}, {Nodes: "keys/*"}, {Nodes: "keys/*/*", Who: "key owner"},
+		{Nodes: "members"},
+		{Nodes: "members/*", Who: "member"},
+		{Nodes: "keys"},
+		{Nodes: "keys/*"},
+		{Nodes: "keys/*/*", Who: "key owner"},
 	}})
 }

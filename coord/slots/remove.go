@@ -16,9 +16,12 @@ import (
 // then (see package coord), the new holder loses the number.
 func (s *Slots) Remove(ctx context.Context) error {
 	return recipe.Remove(ctx, s.client, recipe.Tree{Root: s.layout.Path, Parts: []recipe.Part{
-		{Nodes: "numbers"}, {Nodes: "numbers/*", Says: keptFor},
-		{Nodes: "held"}, {Nodes: "held/*", Who: "holder"},
-		{Nodes: "line"}, {Nodes: "line/*", Who: "waiter"},
+		{Nodes: "numbers"},
+		{Nodes: "numbers/*", Says: keptFor},
+		{Nodes: "held"},
+		{Nodes: "held/*", Who: "holder"},
+		{Nodes: "line"},
+		{Nodes: "line/*", Who: "waiter"},
 	}})
 }
 
