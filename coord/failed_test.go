@@ -17,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/coord/shards"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
@@ -55,6 +56,12 @@ func TestWhatFailsUnderARecipeIsLoggedOnceAtWarn(t *testing.T) {
 			ctx, stop := context.WithTimeout(ctx, 90*time.Second)
 			defer stop()
 			err := must(cron.New(c, "/failing", minutely{})).Run(ctx, func(context.Context, *cron.Slot) ([]byte, error) { return nil, errDiskFull })
+			return errors.Join(err, errDiskFull)
+		},
+		"shards": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {
+			ctx, stop := context.WithTimeout(ctx, time.Second/2)
+			defer stop()
+			err := must(shards.New(c, "/failing", shards.Keys("one"))).Run(ctx, func(context.Context, string, coord.Held) error { return errDiskFull })
 			return errors.Join(err, errDiskFull)
 		},
 		"election": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {

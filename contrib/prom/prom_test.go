@@ -295,7 +295,7 @@ var uses = map[string]func(ctx context.Context, c *coord.Client, path string) er
 		}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- s.Run(ctx, func(ctx context.Context, key string, _ *coord.Hold) error {
+			ended <- s.Run(ctx, func(ctx context.Context, key string, _ coord.Held) error {
 				owned <- key
 				<-ctx.Done()
 				return nil

@@ -20,7 +20,7 @@ const (
 	Differs         = "differs"           // another client uses a path in another way than this one; Err says how
 	ClockAhead      = "clock ahead"       // this client's clock is ahead of the ensemble's, which decides for all; Err says by how much
 	MarkAhead       = "mark ahead"        // a schedule's mark lies in the future; Err says how far, and what to do
-	Failed          = "failed"            // a function that a recipe ran, or a leader's health check; Err says why
+	Failed          = "failed"            // a function that a recipe ran, a leader's health check, or what a member of shards needs; Err says why
 	NodeStranded    = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 

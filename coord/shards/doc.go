@@ -8,7 +8,7 @@
 // that this member owns:
 //
 //	s, err := shards.New(client, "/shards/orders", shards.Ranges(256), shards.Data([]byte(address)))
-//	err = s.Run(ctx, func(ctx context.Context, key string, h *coord.Hold) error {
+//	err = s.Run(ctx, func(ctx context.Context, key string, h coord.Held) error {
 //		return serve(ctx, shards.Draining(ctx), key, h.Token())
 //	})
 //

@@ -1,6 +1,12 @@
 package shards
 
-import "time"
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/event"
+)
 
 // Event is what a member tells of itself; see [OnEvent].
 type Event struct {
@@ -9,6 +15,21 @@ type Event struct {
 	Err   error         // what is wrong
 	Count int           // attempts that have failed, one after the other
 	Again time.Duration // until the next attempt; 0 if something must change first
+}
+
+// tell tells the client's log and observers, and the function of [OnEvent].
+func (s *Shards) tell(e Event) {
+	what := e.Kind
+	if e.Key != "" {
+		what += fmt.Sprintf(" %q", e.Key)
+	}
+	if e.Again > 0 {
+		what += fmt.Sprintf(", again in %v", e.Again)
+	}
+	s.client.Report(slog.LevelWarn, event.Event{Kind: event.Failed, Path: s.path, Err: fmt.Errorf("%s: %w", what, e.Err)})
+	if s.onEvent != nil {
+		s.onEvent(e)
+	}
 }
 
 // The kinds of an [Event].

@@ -32,7 +32,7 @@ func Example() {
 	owned := make(chan string)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Run(ctx, func(ctx context.Context, key string, h *coord.Hold) error {
+		ended <- s.Run(ctx, func(ctx context.Context, key string, h coord.Held) error {
 			owned <- key
 			// Work for the key until it is to move, or is lost. The token
 			// fences what is written.

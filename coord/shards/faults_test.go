@@ -151,7 +151,7 @@ func TestF72AKeyWhoseFunctionFailsStopsNoOther(t *testing.T) {
 		var calls []time.Time
 		work := func(id string) shards.Func {
 			good := b.work(id)
-			return func(ctx context.Context, key string, h *coord.Hold) error {
+			return func(ctx context.Context, key string, h coord.Held) error {
 				if key == bad {
 					mu.Lock()
 					defer mu.Unlock()
@@ -388,7 +388,7 @@ func TestF82AMoveThatTakesTooLongCountsNoMore(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		release := make(chan struct{})
 		defer close(release)
-		one := b.run(b.Open(), func(ctx context.Context, key string, h *coord.Hold) error {
+		one := b.run(b.Open(), func(ctx context.Context, key string, h coord.Held) error {
 			if key != "key 0000" {
 				return b.work("one")(ctx, key, h)
 			}
@@ -500,7 +500,7 @@ func TestF84WhoComesTooMuchIsRefused(t *testing.T) {
 // hanging is a function that does not return before release is closed, for one
 // key, however its context ends.
 func (b bubble) hanging(id, key string, release <-chan struct{}) shards.Func {
-	return func(ctx context.Context, is string, h *coord.Hold) error {
+	return func(ctx context.Context, is string, h coord.Held) error {
 		if is == key {
 			b.begin(id, is, h)
 			<-ctx.Done()
@@ -580,7 +580,7 @@ func TestF85AFunctionThatPanicsOrExitsHasFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				calls := 0
-				one := b.runTelling(func(ctx context.Context, key string, h *coord.Hold) error {
+				one := b.runTelling(func(ctx context.Context, key string, h coord.Held) error {
 					if key == "key 0001" {
 						if calls++; calls < 4 {
 							end()

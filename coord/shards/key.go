@@ -15,7 +15,7 @@ import (
 
 // Func works for one key. Its context ends when the key is lost; see
 // [Draining] for how it is asked to let the key go.
-type Func = func(ctx context.Context, key string, h *coord.Hold) error
+type Func = func(ctx context.Context, key string, h coord.Held) error
 
 // worker is a key that the member stands in line for, or owns.
 type worker struct {

@@ -101,7 +101,7 @@ func (r *run) insist(ctx context.Context, told func(attempt), f func(context.Con
 }
 
 // delayed tells what the servers have refused.
-func (r *run) delayed(a attempt) { r.onEvent(Event{MemberIsDelayed, "", a.err, a.count, a.again}) }
+func (r *run) delayed(a attempt) { r.tell(Event{MemberIsDelayed, "", a.err, a.count, a.again}) }
 
 // term is a run for as long as its node lasts: a membership.
 type term struct {
@@ -276,7 +276,7 @@ func (t *term) unreadable(stat coord.Stat, err error) error {
 	}
 	if t.told != stat.Mzxid {
 		t.told = stat.Mzxid
-		t.onEvent(e)
+		t.tell(e)
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (t *term) learn(p *Plan) (known list) {
 	}
 	if came := t.list; came.known() && p.Version > max(came.version, t.toldList) && p.list().hash() != came.hash() {
 		t.toldList = p.Version
-		t.onEvent(Event{Kind: ListIsNewer, Err: fmt.Errorf("the list has version %d, and this member came with version %d (%s)",
+		t.tell(Event{Kind: ListIsNewer, Err: fmt.Errorf("the list has version %d, and this member came with version %d (%s)",
 			p.Version, came.version, came.differs(p.list()))})
 	}
 	return t.known

@@ -39,7 +39,7 @@ func memberMain(args []string) {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		zktest.ExitOn(s.Leave(ctx))
 	}()
-	zktest.ExitOn(s.Run(ctx, func(ctx context.Context, key string, _ *coord.Hold) error {
+	zktest.ExitOn(s.Run(ctx, func(ctx context.Context, key string, _ coord.Held) error {
 		fmt.Println("has", key)
 		defer fmt.Println("ends", key)
 		if key == "bad" {

@@ -186,7 +186,8 @@ func FailFast() Option {
 }
 
 // OnEvent has f hear of what goes wrong, and stays so, in this member: see
-// [Event]. It is called from several goroutines, and must not block.
+// [Event]. The client's log has it, too, at Warn. f is called from several
+// goroutines, and must not block.
 func OnEvent(f func(Event)) Option {
 	return func(s *Shards) error {
 		if f == nil {
@@ -207,7 +208,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Shards, error) {
 	var suffix [4]byte
 	_, _ = rand.Read(suffix[:]) // never fails
 	id := strings.ReplaceAll(client.Identity(), " ", "-") + "-" + hex.EncodeToString(suffix[:])
-	s := &Shards{client: client, path: path, self: Member{ID: id, Weight: 1}, drain: 30 * time.Second, onEvent: func(Event) {}}
+	s := &Shards{client: client, path: path, self: Member{ID: id, Weight: 1}, drain: 30 * time.Second}
 	if err := recipe.Configure(s, path, opts); err != nil {
 		return nil, err
 	}

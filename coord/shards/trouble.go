@@ -62,7 +62,7 @@ func (r *run) trouble(key string, life Life, kind string, a attempt) {
 	r.troubles[key] = tr
 	r.mu.Unlock()
 	r.changed()
-	r.onEvent(Event{kind, key, a.err, a.count, a.again})
+	r.tell(Event{kind, key, a.err, a.count, a.again})
 }
 
 // well notes that nothing is wrong with a key any more.

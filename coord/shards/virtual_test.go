@@ -41,7 +41,7 @@ func newBoard(t testing.TB) *board {
 
 // work is the function of a member.
 func (d *board) work(id string) shards.Func {
-	return func(ctx context.Context, key string, h *coord.Hold) error {
+	return func(ctx context.Context, key string, h coord.Held) error {
 		d.begin(id, key, h)
 		defer d.end(key)
 		select {
@@ -57,7 +57,7 @@ func (d *board) work(id string) shards.Func {
 	}
 }
 
-func (d *board) begin(id, key string, h *coord.Hold) {
+func (d *board) begin(id, key string, h coord.Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.owner[key] != "" {
@@ -414,7 +414,7 @@ func TestAtMostSoManyKeysMoveAtATime(t *testing.T) {
 func TestAFunctionThatDoesNotDrainLosesItsKeyInTime(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		cause := make(chan error, 2)
-		b.run(b.Open(), func(ctx context.Context, key string, h *coord.Hold) error {
+		b.run(b.Open(), func(ctx context.Context, key string, h coord.Held) error {
 			b.begin("stuck", key, h)
 			<-ctx.Done()
 			time.Sleep(time.Second / 2)
@@ -611,7 +611,7 @@ func TestAFunctionThatNeverReturnsLosesItsKey(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		release := make(chan struct{})
 		began := make(chan string, 10)
-		stuck := b.run(b.Open(), func(_ context.Context, key string, _ *coord.Hold) error {
+		stuck := b.run(b.Open(), func(_ context.Context, key string, _ coord.Held) error {
 			began <- key
 			<-release
 			return nil
@@ -772,7 +772,7 @@ func TestAPlanThatIsDeletedIsMadeAgain(t *testing.T) {
 func TestAFunctionThatReturnsEarlyKeepsItsKey(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		calls := make(chan string, 10)
-		m := b.run(b.Open(), func(_ context.Context, key string, _ *coord.Hold) error {
+		m := b.run(b.Open(), func(_ context.Context, key string, _ coord.Held) error {
 			calls <- key
 			return nil
 		}, keys(2), shards.ID("brief"))
@@ -789,7 +789,7 @@ func TestFailFastEndsRunWithTheFirstErrorOfAFunction(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		b.alone(10)
 		noLuck := errors.New("no luck")
-		m := b.run(b.Open(), func(context.Context, string, *coord.Hold) error { return noLuck }, shards.FailFast())
+		m := b.run(b.Open(), func(context.Context, string, coord.Held) error { return noLuck }, shards.FailFast())
 		require.Equal(b, noLuck, m.fails(b))
 		b.settled(10, 1)
 	})

@@ -22,7 +22,7 @@ func replica(ctx context.Context, r *stage.Replica) error {
 	if err != nil {
 		return err
 	}
-	return s.Run(ctx, func(ctx context.Context, tenant string, h *coord.Hold) error {
+	return s.Run(ctx, func(ctx context.Context, tenant string, h coord.Held) error {
 		r.Say("serves the %s, with token %d", tenant, h.Token())
 		select {
 		case <-shards.Draining(ctx): // finish, and let another replica serve it

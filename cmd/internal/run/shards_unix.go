@@ -106,7 +106,7 @@ func (m *shardsMember) grace() (time.Duration, error) {
 	return (&job{KillAfter: m.verb.KillAfter}).grace(m.client.SessionTimeout())
 }
 
-func (m *shardsMember) start(h *coord.Hold, key string, killAfter time.Duration) (*guard.Process, error) {
+func (m *shardsMember) start(h coord.Held, key string, killAfter time.Duration) (*guard.Process, error) {
 	cmd, err := self.Command(guard.Verb)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (m *shardsMember) start(h *coord.Hold, key string, killAfter time.Duration)
 
 // work runs the command for a key. It returns when nothing of the command is
 // left that had to end.
-func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) error {
+func (m *shardsMember) work(ctx context.Context, key string, h coord.Held) error {
 	killAfter, err := m.grace()
 	if err != nil {
 		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
@@ -140,9 +140,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 	case asked || h.Err() != nil:
 		return nil
 	case end.Cause == guard.ByDeadline, end.Cause == guard.ByKill:
-		m.streams.Note("the command of %s was ended, since its guard was killed, or the servers did not confirm the key in time; it begins anew", key)
-		h.Abandon() // or the function would be called no more while the key is owned
-		return nil
+		return term.ExitWith(term.ExitLost, "its command was ended, since its guard was killed, or the servers did not confirm the key in time; it begins anew")
 	case end.ExitCode() != term.ExitOK:
 		return term.ExitWith(end.ExitCode(), "the command of %s ended with status %d", key, end.ExitCode())
 	}
@@ -151,7 +149,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 
 // watch keeps a guard informed until its command has ended. It reports whether
 // the command was asked to end.
-func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hold, killAfter time.Duration) (end guard.Event, asked bool) {
+func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h coord.Held, killAfter time.Duration) (end guard.Event, asked bool) {
 	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/40))
 	defer look.Stop()
 	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()

@@ -98,7 +98,7 @@ var allPlights = map[string]plight{
 		ctx, cancel := context.WithCancel(context.Background())
 		s := cmdtest.Must(shards.New(p.c, path, shards.Keys("one")))
 		ended := coordtest.Go(func() error {
-			return s.Run(ctx, func(context.Context, string, *coord.Hold) error { return errJob })
+			return s.Run(ctx, func(context.Context, string, coord.Held) error { return errJob })
 		})
 		p.Cleanup(func() {
 			cancel()

@@ -95,7 +95,7 @@ func keysMoveAfterTheirCooldown(s scene) {
 	for _, id := range []string{"one", "two", "three", "four"} {
 		member := must(shards.New(s.client(), s.w.Path("shards"), append(opts, shards.ID(id), shards.Keys(keys...))...))
 		ended = append(ended, coordtest.Go(func() error {
-			return member.Run(ctx, func(ctx context.Context, _ string, _ *coord.Hold) error {
+			return member.Run(ctx, func(ctx context.Context, _ string, _ coord.Held) error {
 				select {
 				case <-ctx.Done():
 				case <-shards.Draining(ctx):

@@ -166,7 +166,7 @@ func release(ctx context.Context, _ *coord.Client, acquire func(context.Context)
 func shareKey(ctx context.Context, c *coord.Client, at string) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	err := must(shards.New(c, at, shards.Keys("a"))).Run(running, func(context.Context, string, *coord.Hold) error {
+	err := must(shards.New(c, at, shards.Keys("a"))).Run(running, func(context.Context, string, coord.Held) error {
 		stop()
 		return nil
 	})

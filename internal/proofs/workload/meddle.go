@@ -138,7 +138,7 @@ func (m *Meddler) rival(ctx context.Context) bool {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.Run(ctx, func(ctx context.Context, _ string, _ *coord.Hold) error {
+		_ = s.Run(ctx, func(ctx context.Context, _ string, _ coord.Held) error {
 			select {
 			case <-ctx.Done():
 			case <-shards.Draining(ctx):

@@ -67,7 +67,7 @@ type shared struct {
 	calls     sync.Map // acquisitions that may be under way, by lock: of every key that the member does not have
 	mu        sync.Mutex
 	moods     *rand.Rand
-	had       map[string]*coord.Hold // by lock, for which a function was called last
+	had       map[string]coord.Held // by lock, for which a function was called last
 	begun     func()                 // is called with the first key
 	misbehave float64                // share of the calls of a function that fail, panic, exit or hang
 }
@@ -133,7 +133,7 @@ func Reside(n int, opts ...shards.Option) Use {
 }
 
 func (w *Worker) sharing(s *shards.Shards, n int, begun func()) *shared {
-	m := &shared{Worker: w, s: s, had: map[string]*coord.Hold{}, begun: begun, moods: rand.New(rand.NewPCG(w.Rand.Uint64(), 0))}
+	m := &shared{Worker: w, s: s, had: map[string]coord.Held{}, begun: begun, moods: rand.New(rand.NewPCG(w.Rand.Uint64(), 0))}
 	for _, lock := range KeysOf(w.Key, max(n, MostKeys)) {
 		m.begin(lock)
 	}
@@ -164,7 +164,7 @@ func (m *shared) mood() (step time.Duration, bad string) {
 
 // again reports whether the function was called for this hold before, of which
 // nobody tells the history a second time.
-func (m *shared) again(lock string, h *coord.Hold) bool {
+func (m *shared) again(lock string, h coord.Held) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.had[lock] == h
@@ -173,7 +173,7 @@ func (m *shared) again(lock string, h *coord.Hold) bool {
 }
 
 // work is the function of a member.
-func (m *shared) work(ctx context.Context, key string, h *coord.Hold) error {
+func (m *shared) work(ctx context.Context, key string, h coord.Held) error {
 	m.begun()
 	lock := m.s.Line(key).Dir
 	step, bad := m.mood()
