@@ -156,7 +156,8 @@ var semaphore = []mutant{
 	off("command: a key moves when nothing of its command is left", in(runs, "TestAKeyMovesWhenNothing"),
 		"shardsMember.watch", `g.Drain(m.verb.DrainTimeout)`, `g.Signal(15)`),
 	off("command: one whose guard was killed begins anew", in(runs, "TestACommandWhoseGuardWasKilled"),
-		"shardsMember.work", `		h.Abandon() // or`, `		// or`),
+		"shardsMember.work", `return term.ExitWith(term.ExitLost, "its command was ended`, `return nil
+		return term.ExitWith(term.ExitLost, "its command was ended`),
 	off("command: a leader that was told to end does not stand again", in(runs, "TestALeaderThatWasToldToEnd"),
 		"ElectVerb.lead", ` || j.ending`, ``),
 	off("command: one that holds for too long is ended", in(runs, "TestACommandThatHolds"),
