@@ -68,8 +68,8 @@ type shared struct {
 	mu        sync.Mutex
 	moods     *rand.Rand
 	had       map[string]coord.Held // by lock, for which a function was called last
-	begun     func()                 // is called with the first key
-	misbehave float64                // share of the calls of a function that fail, panic, exit or hang
+	begun     func()                // is called with the first key
+	misbehave float64               // share of the calls of a function that fail, panic, exit or hang
 }
 
 // ShareKeys is a member of a set of shards of n keys for a while. At its end it
