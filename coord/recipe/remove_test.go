@@ -109,7 +109,7 @@ func tenants(t testing.TB, c *coord.Client, at string) map[string]tenant {
 		"shards": {keys.Remove, func(t testing.TB) func() {
 			owned := make(chan struct{}, 2)
 			ran := coordtest.Go(func() error {
-				return keys.Run(t.Context(), func(ctx context.Context, _ string, _ *coord.Hold) error {
+				return keys.Run(t.Context(), func(ctx context.Context, _ string, _ coord.Held) error {
 					owned <- struct{}{}
 					select {
 					case <-shards.Draining(ctx):
