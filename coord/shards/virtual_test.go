@@ -721,6 +721,40 @@ func TestAKeyThatWasAskedForLateGoesBack(t *testing.T) {
 	})
 }
 
+// The same, and the member that has it stays: nobody else makes it give the key
+// up.
+func TestAKeyThatWasAskedForLateGoesBackToItsOwnerThatAsks(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.alone(10)
+		c, admin := b.Open(), b.shards(b.Open())
+		throttled := func(under string, op zkembed.Op) *zkembed.Fault {
+			return b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		}
+		asking := throttled("/shards/keys", zkembed.OpMulti)
+		b.with(c, "two", keys(10))
+		<-asking.Struck()
+		reading := throttled("/shards/plan", zkembed.OpGetData)
+		plan, _, err := admin.Status(b.Context())
+		require.NoError(b, err)
+		var moving []string
+		for at, key := range plan.Keys {
+			if m, _ := plan.Owner(at); m.ID == "two" {
+				moving = append(moving, key)
+			}
+		}
+		require.Len(b, moving, 5)
+		require.NoError(b, admin.SetKeys(b.Context(), moving...)) // some of which one is to keep
+		<-reading.Struck()
+		time.Sleep(time.Second)
+		asking.Remove()
+		time.Sleep(time.Second)
+		by, _ := b.loads()
+		require.Equal(b, 5, by["two"])
+		reading.Remove()
+		b.settled(5, 2)
+	})
+}
+
 // Two planners: the former one was cut off, and writes late.
 func TestAPlanIsWrittenForTheOneThatWasRead(t *testing.T) {
 	inBubble(t, func(b bubble) {

@@ -14,7 +14,7 @@ var shardsOff = []mutant{
 		}`),
 	off("shards: a member that is to have its key again asks for it", in(parts, "TestAKeyThatComesBackUnseen"),
 		"term.apply", `if own[key] && !w.quiet {`, `if own[key] {`),
-	off("shards: a member asks nobody for a time only", in(parts, "TestAKeyThatWasAskedForLate"),
+	off("shards: a member asks nobody for a time only", in(parts, "TestAKeyThatWasAskedForLateGoesBackToItsOwner"),
 		"worker.claim", `			w.cancel() // begins anew, and asks`, ""),
 	off("shards: a key that nobody is to own is drained", in(parts, "TestTheLastMember|TestAListThatIsSet"),
 		"term.apply", `if _, named := p.Owner(p.Place(key)); !named {`, `if false {`),
