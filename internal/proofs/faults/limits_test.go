@@ -277,6 +277,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 			require.NoError(s, item.Ack(s.Context()), what)
 			s.release(h)
 			require.NoError(s, q.Close(s.Context()))
+			require.NoError(s, c.Close(s.Context())) // its nodes at the queue would stay for its session timeout
 		}
 	}, zktest.WithProperty("jute.maxbuffer", fmt.Sprint(limit)))
 }

@@ -127,7 +127,7 @@ func TestF64EachRecipeMeetsAContenderOfAnUnknownRecipe(t *testing.T) {
 			return err
 		}},
 		"shards, their members": {"/members", nil, shareKey},
-		"double barrier": {"", nil, func(ctx context.Context, c *coord.Client, at string) error {
+		"double barrier": {"", coord.ErrForeign, func(ctx context.Context, c *coord.Client, at string) error {
 			m, err := must(doublebarrier.New(c, at, 1)).Enter(ctx)
 			if err == nil {
 				err = m.Leave(ctx)
