@@ -62,7 +62,6 @@ func Remove(ctx context.Context, c *coord.Client, trees ...Tree) error {
 
 const (
 	mostLooks = 16 // of a Remove that others disturb
-	mostNamed = 3  // of those who are there
 	atATime   = 64 // requests of a look
 	opBytes   = 64 // that a deletion takes in a packet, besides the path
 )
@@ -125,7 +124,7 @@ func (r *remains) meet(who, name string) {
 		r.there = append(r.there, guests{who: who})
 	}
 	g := &r.there[i]
-	if g.count++; name != "" && len(g.names) < mostNamed {
+	if g.count++; name != "" && len(g.names) < MostNamed {
 		g.names = append(g.names, name)
 	}
 }
@@ -188,7 +187,7 @@ func (r *remains) visit(ctx context.Context, c *coord.Client, t Tree, at string)
 	for _, name := range names {
 		child := at + "/" + name
 		if p := t.part(child); p.Who != "" && p.Says == nil {
-			if named++; named > mostNamed {
+			if named++; named > MostNamed {
 				r.meet(p.Who, "")
 				continue
 			}

@@ -32,6 +32,9 @@ const tooOften = 5
 // that there were before, which nearly is the order of their arrival.
 const turnPrefix = "turn-"
 
+// Turns are the places of clients that wait to change a record, for [Remove].
+var Turns = Part{Nodes: turnPrefix + "*", Who: "waiter"}
+
 // take waits for the turn, if the record as it was read and the changes that
 // were lost ask for that. It reports whether the record is to be read again.
 func (t *turn) take(ctx context.Context, read coord.Stat) (waited bool, err error) {

@@ -40,7 +40,7 @@ func outside(err error) error {
 	return err
 }
 
-// MostNamed is how many holders an error names.
+// MostNamed is how many of those who are there an error names.
 const MostNamed = 3
 
 // HeldBy says who holds, of whom all are so many: the first few by what their

@@ -26,7 +26,11 @@ func (s *Shards) tell(e Event) {
 	if e.Again > 0 {
 		what += fmt.Sprintf(", again in %v", e.Again)
 	}
-	s.client.Report(slog.LevelWarn, event.Event{Kind: event.Failed, Path: s.path, Err: fmt.Errorf("%s: %w", what, e.Err)})
+	kind := event.Failed
+	if e.Kind == PlanIsNewer || e.Kind == ListIsNewer {
+		kind = event.Differs // others are ahead: nothing has failed
+	}
+	s.client.Report(slog.LevelWarn, event.Event{Kind: kind, Path: s.path, Err: fmt.Errorf("%s: %w", what, e.Err)})
 	if s.onEvent != nil {
 		s.onEvent(e)
 	}

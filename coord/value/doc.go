@@ -22,8 +22,9 @@
 //     [coord.ErrUnconfirmed], it was not, nor will be.
 //   - Observe shows every change that lasts, and never goes back in time.
 //   - Nobody starves: who was outrun by others five times takes a turn that all
-//     clients of this module honour. Of ten clients, 0 to 60 ms away, each has
-//     at least a tenth of its fair share of the changes. A Set waits for nobody.
+//     clients of this module honour. Of ten clients, 0.5 to 60 ms away, each
+//     has at least a tenth of its fair share of the changes. A Set waits for
+//     nobody.
 //   - Every call ends with its context. If others were faster until then, the
 //     error says how often.
 //
@@ -55,14 +56,17 @@
 // version; the dialect makes no difference:
 //
 //	/config/limits                  persistent; data: the value
+//	/config/limits/turn-<n>-<text>  ephemeral, one for each client that takes a turn
 //	/config/limits-guards/_c_<uuid> ephemeral, one for each change under way; idle ones are deleted
 //
 // [Value.Remove] deletes all of it.
 //
 // # Cost
 //
-// Get: one read. A change: a read and a transaction, even if the value stays
-// the same; no read in a process that observes the value. A change that is
+// Get: one read. Set: a transaction, which is a change also if the value stays
+// the same. A change: a read and a transaction, even if the value stays the
+// same; no read in a process that observes the value. Both again whenever
+// another client was faster, and seven requests with a turn. A change that is
 // refused: two reads, and an empty write between them. A change that is a
 // client's first of the value within the session timeout also makes a node in
 // guards, which is deleted later. A change wakes all observers, which read the

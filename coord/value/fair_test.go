@@ -110,6 +110,9 @@ func TestAChangeWithoutOthersCostsTwoRequestsAndASetOne(t *testing.T) {
 		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1}, coordtest.Spent(b.Server, c, func() {
 			require.NoError(b, v.Set(b.Context(), []byte("2")))
 		}))
+		before := get(b, v)
+		require.NoError(b, v.Set(b.Context(), []byte("2")))
+		require.NotEqual(b, before.Version, get(b, v).Version, "the same again is a change, too")
 	})
 }
 
@@ -144,6 +147,9 @@ func TestOneWhoHangsInItsTurnIsNotWaitedForLong(t *testing.T) {
 		require.NoError(b, v.Change(b.Context(), increment))
 		require.LessOrEqual(b, time.Since(begun), coordtest.T/2+time.Second)
 		require.Equal(b, "2", string(get(b, v).Data))
+		err := v.Remove(b.Context())
+		require.ErrorIs(b, err, coord.ErrBusy)
+		require.ErrorContains(b, err, "1 waiter")
 		require.NoError(b, c.Delete(b.Context(), "/v/turn-0000000000-HANGS", -1))
 	})
 }

@@ -103,7 +103,8 @@ func (v *Value) write(ctx context.Context, f func(ctx context.Context) error) er
 // verdict is an error of the function that decides.
 type verdict struct{ error }
 
-// Set replaces the value, whatever it is. It waits for nobody.
+// Set replaces the value, whatever it is: by the same, too, which is a change.
+// It waits for nobody.
 func (v *Value) Set(ctx context.Context, data []byte) error {
 	err := v.write(ctx, func(ctx context.Context) error { return v.record.Set(ctx, v.guard.Txn, data) })
 	return v.client.Failure("set", v.path, err)
@@ -122,10 +123,10 @@ func (v *Value) TrySet(ctx context.Context, read State, data []byte) error {
 
 // Remove deletes the value, whatever it is; one that does not exist stays so.
 // Whoever changes it after that makes it anew. A node that belongs to a
-// session, or that has children, is not deleted ([coord.ErrBusy]): see
-// [recipe.Remove].
+// session, or that has children, such as the turn of a client that changes it,
+// is not deleted ([coord.ErrBusy]): see [recipe.Remove].
 func (v *Value) Remove(ctx context.Context) error {
-	return recipe.Remove(ctx, v.client, recipe.Tree{Root: v.path}, recipe.Tree{Root: guards(v.path), Parts: []recipe.Part{{Nodes: "*"}}})
+	return recipe.Remove(ctx, v.client, recipe.Tree{Root: v.path, Parts: []recipe.Part{recipe.Turns}}, recipe.Tree{Root: guards(v.path), Parts: []recipe.Part{{Nodes: "*"}}})
 }
 
 // Observe yields the value: now, and again at each change. The state is zero
