@@ -268,6 +268,14 @@ func TestAPlanThatIsNoneIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, errNewerPlan)
 }
 
+func TestWhoKnowsAnOlderListIsAdmittedAndFollows(t *testing.T) {
+	p := new(Plan).relist(list{keys: []string{"a", "b"}, version: 2})
+	comes := record{Format: planFormat, Member: fleet(1)[0], List: "another", Version: 1}
+	require.Len(t, p.admit([]record{comes}), 1)
+	comes.Version = 2
+	require.Empty(t, p.admit([]record{comes}), "of the same version")
+}
+
 // What New accepts fits to the end: all keys have moved, each at another time,
 // and all members say all that they may.
 func TestF84PlansOfFullSizeFitIntoTheirNode(t *testing.T) {

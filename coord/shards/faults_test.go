@@ -297,6 +297,8 @@ func TestF81APlanOfANewerFormatIsLeftAlone(t *testing.T) {
 		data, _, err := admin.Get(b.Context(), "/shards/plan")
 		require.NoError(b, err)
 		require.Equal(b, newer, string(data))
+		require.Empty(b, one.events, "it waits, and nothing is delayed")
+		require.Empty(b, three.events)
 	})
 }
 
@@ -376,8 +378,12 @@ func TestF82AMoveThatCannotEndHoldsUpNoOther(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		by, _ := b.loads()
 		require.GreaterOrEqual(b, by["two"], 4)
-		one.leaves(b)
-		b.owned(9)
+		left := coordtest.Go(func() error { return one.Leave(b.Context()) })
+		time.Sleep(10 * time.Second) // a move that is under way counts for longer
+		by, _ = b.loads()
+		require.Equal(b, 9, by["two"])
+		require.NoError(b, <-left)
+		require.NoError(b, <-one.ended)
 		require.NoError(b, h.Release(b.Context()))
 		b.owned(10)
 	})
@@ -388,6 +394,8 @@ func TestF82AMoveThatTakesTooLongCountsNoMore(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		release := make(chan struct{})
 		defer close(release)
+		b.start("planner", keys(10), shards.MovesAtATime(1), shards.Weight(0)) // by whose DrainTimeout a move counts
+		time.Sleep(time.Second)
 		one := b.run(b.Open(), func(ctx context.Context, key string, h coord.Held) error {
 			if key != "key 0000" {
 				return b.work("one")(ctx, key, h)
@@ -399,9 +407,11 @@ func TestF82AMoveThatTakesTooLongCountsNoMore(t *testing.T) {
 			return nil
 		}, shards.ID("one"), keys(10), shards.MovesAtATime(1), shards.DrainTimeout(time.Hour))
 		b.owned(9)
-		b.start("planner", shards.MovesAtATime(1), shards.Weight(0))
 		two := b.start("two", shards.MovesAtATime(1))
 		one.Shards.Leave(b.Within(time.Millisecond))
+		time.Sleep(10 * time.Minute)
+		early, _ := b.loads()
+		require.Equal(b, 9, early["two"], "all but the one that is not given up")
 		time.Sleep(2 * time.Hour)
 		require.NoError(b, <-one.ended)
 		by, _ := b.loads()
@@ -466,6 +476,17 @@ func TestF83AListThatWasSetIsNotUndoneByAnOlderOne(t *testing.T) {
 		one.finish(b)
 		b.start("one", keys(10), shards.ListVersion(2))
 		b.settled(10, 2)
+	})
+}
+
+// Also when nobody is there to follow it.
+func TestF83AListThatWasSetIsReplacedByNoOtherOfItsVersion(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.alone(10).finish(b)
+		require.NoError(b, b.shards(b.Open()).SetKeys(b.Context(), "a", "b", "c"))
+		require.ErrorIs(b, b.start("one", keys(10), shards.ListVersion(1)).fails(b), shards.ErrKeys)
+		b.start("two")
+		b.settled(3, 1)
 	})
 }
 

@@ -331,8 +331,8 @@ func (t *term) belongs(v *coord.View, p *Plan) error {
 		return nil
 	}
 	if known := t.knows(); p.conflicts(known.hash(), known.version, p.list().hash()) {
-		followed, err := t.isFollowed(p)
-		if err != nil || !followed {
+		names, err := t.fresh.Children(t.ctx, t.members().Dir)
+		if err != nil || !p.isFollowed(names) {
 			return err
 		}
 		return refusal{fmt.Errorf("%w: members have version %d (%s); start without a list, or make it version %d",
@@ -361,16 +361,6 @@ func (t *term) belongs(v *coord.View, p *Plan) error {
 func (t *term) isLater(node string) bool {
 	line := t.members().Order([]string{t.node(), node}, t.client.Dialect())
 	return len(line) == 2 && line[0].Name == t.node()
-}
-
-// isFollowed reports whether the list is set, or a member that the plan names
-// is there. If neither, the planner may replace it.
-func (t *term) isFollowed(p *Plan) (bool, error) {
-	if p.Version > 0 {
-		return true, nil
-	}
-	names, err := t.fresh.Children(t.ctx, t.members().Dir)
-	return slices.ContainsFunc(names, p.names), err
 }
 
 // apply makes the member stand in line for the keys that the plan gives it, and

@@ -262,6 +262,13 @@ func (p *Plan) conflicts(hash string, version int64, of string) bool {
 	return hash != "" && version >= p.Version && hash != of
 }
 
+// isFollowed reports whether the list is set, or the plan names a node among
+// those of the members that are there. If neither, the planner may replace the
+// list.
+func (p *Plan) isFollowed(there []string) bool {
+	return p.Version > 0 || slices.ContainsFunc(there, p.names)
+}
+
 // admit returns the members among those who are there: those whom the plan
 // names, and those who come, as far as it can have them. What runs is never
 // ended for one who comes.

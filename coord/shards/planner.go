@@ -181,11 +181,14 @@ func (p *planner) base(plan *Plan, there []record) *Plan {
 	}
 	p.last = base
 	known := p.known
-	followed := base.Version > 0 || slices.ContainsFunc(there, func(r record) bool { return base.names(r.Node) })
+	var nodes []string
+	for _, r := range there {
+		nodes = append(nodes, r.Node)
+	}
 	switch {
 	case base.names(p.node()) && known.version <= base.Version, !base.conflicts(known.hash(), known.version, base.list().hash()):
 		return base
-	case known.version > base.Version, !followed:
+	case known.version > base.Version, !base.isFollowed(nodes):
 		return base.relist(known)
 	}
 	return nil

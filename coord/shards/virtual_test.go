@@ -763,8 +763,13 @@ func TestAPlanIsWrittenForTheOneThatWasRead(t *testing.T) {
 		two := b.start("two")
 		<-writing.Struck()
 		require.NoError(b, two.SetKeys(b.Context(), "a", "b"))
+		_, was, err := two.client.Get(b.Context(), "/shards/plan")
+		require.NoError(b, err)
 		time.Sleep(10 * time.Second)
 		b.settled(2, 2)
+		_, is, err := two.client.Get(b.Context(), "/shards/plan")
+		require.NoError(b, err)
+		require.Equal(b, was.Version+1, is.Version, "the keys were given to the members, and nothing was mended")
 	})
 }
 
@@ -786,7 +791,14 @@ func TestAMemberWithAnotherListGetsNoKey(t *testing.T) {
 func TestAPlanThatIsDeletedIsMadeAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		admin := b.Open()
-		one, two := b.pair(10)
+		one := b.alone(10)
+		two := b.start("two", keys(10))
+		b.settled(10, 2)
+		b.forget()
+		require.NoError(b, admin.Delete(b.Context(), "/shards/plan", -1))
+		time.Sleep(time.Second)
+		b.settled(10, 2)
+		require.Zero(b, b.moves, "who has what is as it was, not as it would be anew")
 		require.NoError(b, two.SetKeys(b.Context(), "a", "b", "c", "d"))
 		b.settled(4, 2)
 		b.forget()
