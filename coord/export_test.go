@@ -54,7 +54,11 @@ func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, er
 
 // Turn is the second step; a nil rule grants immediately.
 func (cl *claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
-	cl.spec.Unlisted = cl.spec.Unlisted || rule == nil
+	if rule == nil {
+		cl.mu.Lock()
+		cl.spec.Unlisted = true
+		cl.mu.Unlock()
+	}
 	h, err := cl.turn(ctx, rule, false)
 	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
 }

@@ -75,11 +75,11 @@ func (cl *claim) lineKey() lineKey {
 // holdsSince reports whether the claim has held since a time, in a line in
 // which there can be contenders that it does not honour.
 func (cl *claim) holdsSince(t time.Time) bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
 	if cl.named != nil || cl.part != nil || cl.spec.Unlisted || cl.spec.Line.AnyDialect {
 		return false
 	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
 	return len(cl.holds) > 0 && cl.holds[0].granted.Before(t)
 }
 
