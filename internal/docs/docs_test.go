@@ -161,6 +161,7 @@ func TestTheTestsThatTheDocumentsNameExist(t *testing.T) {
 			}
 		}
 		for _, number := range scenario.FindAllString(text, -1) {
+			checked++
 			if !strings.Contains(tests, "\nTest"+number) {
 				t.Errorf("%s names %s, and there is no such scenario", path, number)
 			}
