@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,6 +58,21 @@ var bounded = map[string]func(ctx context.Context, c *coord.Client, b bounds, f 
 	"lock": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
 		m := must(lock.New(c, "/bounded", options(b, lock.MaxHold, lock.StopGrace)...))
 		return m.Do(ctx, func(ctx context.Context, h *coord.Hold) error { f(ctx, h); return ctx.Err() })
+	},
+	"lock, by recipe.Do with TryAcquire": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
+		m := must(lock.New(c, "/bounded", options(b, lock.MaxHold, lock.StopGrace)...))
+		for {
+			err := recipe.Do(ctx, m.TryAcquire, func(ctx context.Context, h *coord.Hold) error { f(ctx, h); return ctx.Err() })
+			if !errors.Is(err, coord.ErrBusy) {
+				return err
+			}
+			time.Sleep(time.Second / 10)
+		}
+	},
+	"several locks": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
+		opts := options(b, lock.MaxHold, lock.StopGrace)
+		all := must(lock.NewMulti(must(lock.New(c, "/bounded", opts...)), must(lock.New(c, "/beside", opts...))))
+		return all.Do(ctx, func(ctx context.Context, g *recipe.Group) error { f(ctx, g.Holds()[1]); return ctx.Err() })
 	},
 	"the shared lock, written": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
 		l := must(rwlock.New(c, "/bounded", options(b, rwlock.MaxHold, rwlock.StopGrace)...))

@@ -82,7 +82,6 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"shards.OnEvent":    func() error { return coordtest.Err(shards.New(c, "/shards", shards.OnEvent(nil))) },
 			"recipe.NewHealth":  func() error { return coordtest.Err(recipe.NewHealth(time.Second, 1, nil)) },
 			"recipe.Do":         func() error { return recipe.Do(ctx, mutex.Acquire, nil) },
-			"recipe.Bound.Do":   func() error { return recipe.Bound{}.Do(ctx, mutex.Acquire, nil) },
 			"recipe.Do acquire": func() error { return recipe.Do(ctx, nil, func(context.Context, *coord.Hold) error { return nil }) },
 			"recipe.Observe": func() error {
 				return coordtest.Last(recipe.Observe(ctx, c, "/r", nil, func(a, b int) bool { return a == b }))

@@ -114,7 +114,7 @@ func (e *Election) stand(
 			err = lost
 		}
 		if err == nil {
-			e.bound.Granted(e.client, h)
+			e.bound.Granted(ctx, e.client, h)
 			t := newTerm(e, h, data)
 			e.newest.Store(t)
 			return t, nil

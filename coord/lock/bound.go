@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // MaxHold bounds how long the lock is held through this [Mutex]: after d the
@@ -18,22 +19,25 @@ func MaxHold(d, grace time.Duration) Option {
 	return func(m *Mutex) error { return m.bound.MaxHold(d, grace) }
 }
 
-// StopGrace bounds how long the function of [Mutex.Do] may go on under the lock
-// after its context has ended. See [recipe.Bound.StopGrace].
+// StopGrace bounds how long the function of [Mutex.Do], [Multi.Do] or
+// [recipe.Do] may go on under the lock after its context has ended. See
+// [recipe.Bound.StopGrace].
 func StopGrace(d time.Duration) Option {
 	return func(m *Mutex) error { return m.bound.StopGrace(d) }
 }
 
 // bounded has a hold end in time.
-func (m *Mutex) bounded(h *coord.Hold, err error) (*coord.Hold, error) {
-	if err == nil {
-		m.bound.Granted(m.client, h)
+func (m *Mutex) bounded(ctx context.Context) func(h *coord.Hold, err error) (*coord.Hold, error) {
+	return func(h *coord.Hold, err error) (*coord.Hold, error) {
+		if err == nil {
+			m.bound.Granted(ctx, m.client, h)
+		}
+		return h, err
 	}
-	return h, err
 }
 
 // Do runs f while holding the lock; see [recipe.Do] for what it returns. To run
 // f only if the lock is free, call recipe.Do with TryAcquire.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return m.bound.Do(ctx, m.Acquire, f)
+	return recipe.Do(ctx, m.Acquire, f)
 }

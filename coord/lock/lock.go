@@ -58,10 +58,10 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // [coord.ErrInvalid].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.bounded(m.inLine(ctx, m.client.Acquire, false))
+		return m.bounded(ctx)(m.inLine(ctx, m.client.Acquire, false))
 	}
 	h, err := m.local.acquire(ctx)
-	return m.bounded(h, m.client.Failure("acquire", m.Path(), err))
+	return m.bounded(ctx)(h, m.client.Failure("acquire", m.Path(), err))
 }
 
 // inside reports whether ctx carries a hold of the line, in which an acquire is
@@ -76,10 +76,10 @@ func (m *Mutex) inside(ctx context.Context) bool {
 // reached, it waits for one until ctx ends.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.bounded(m.inLine(ctx, m.client.TryAcquire, true))
+		return m.bounded(ctx)(m.inLine(ctx, m.client.TryAcquire, true))
 	}
 	h, err := m.local.try(ctx)
-	return m.bounded(h, m.client.Failure("try", m.Path(), err))
+	return m.bounded(ctx)(h, m.client.Failure("try", m.Path(), err))
 }
 
 // Contenders lists the holder and the waiters, in order: one listing and one

@@ -135,7 +135,7 @@ func (j *job) begin(ctx context.Context) (*Run, record, error) {
 		r := &Run{Held: h, Key: j.key, job: j, hold: h}
 		found, err = r.begin(h.Context(ctx))
 		if r.own.ID != "" && err == nil {
-			j.bound.Granted(j.client, h)
+			j.bound.Granted(ctx, j.client, h)
 			return r, found, nil
 		}
 		h.Abandon()

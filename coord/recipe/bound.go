@@ -40,10 +40,10 @@ func (b *Bound) MaxHold(d, grace time.Duration) error {
 	return nil
 }
 
-// StopGrace bounds how long a function that a recipe calls may go on under its
-// hold after the function's context has ended, because the caller's has, or a
-// health check failed, or the hold reached [Bound.MaxHold]. No cost but a timer
-// then.
+// StopGrace bounds how long a function that a recipe calls, or [Do] by one of
+// its methods, may go on under its hold after the function's context has ended,
+// because the caller's has, or a health check failed, or the hold reached
+// [Bound.MaxHold]. No cost but a timer then.
 func (b *Bound) StopGrace(d time.Duration) error {
 	if d <= 0 {
 		return wire.Invalid("%v for a function to end; it must be above 0", d)
@@ -52,8 +52,13 @@ func (b *Bound) StopGrace(d time.Duration) error {
 	return nil
 }
 
-// Granted has a hold that was granted just now end when MaxHold is over.
-func (b Bound) Granted(c *coord.Client, h *coord.Hold) {
+// Granted bounds a hold that a call with ctx was granted just now: it ends when
+// MaxHold is over, and a [Do] that made the call gives its function the context
+// of [Bound.Context].
+func (b Bound) Granted(ctx context.Context, c *coord.Client, h *coord.Hold) {
+	if all, within := ctx.Value(boundsKey{}).(*bounds); within && b != (Bound{}) {
+		all.add(b, h)
+	}
 	if b.most == 0 {
 		return
 	}
@@ -102,16 +107,36 @@ func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Conte
 	})
 }
 
-// Do is [Do] of a hold, with such a context for f.
-func (b Bound) Do(
-	ctx context.Context, acquire func(context.Context) (*coord.Hold, error), f func(ctx context.Context, h *coord.Hold) error,
-) error {
-	if f == nil {
-		return Do(ctx, acquire, f) // which refuses it
-	}
-	return Do(ctx, acquire, func(ctx context.Context, h *coord.Hold) error {
-		inside, returned := b.Context(ctx, h)
-		defer returned()
-		return f(inside, h)
+// bounds are those of the holds that the call of a [Do] was granted.
+type bounds struct {
+	mu  sync.Mutex
+	all []func(ctx context.Context) (inside context.Context, returned func())
+}
+
+type boundsKey struct{}
+
+func (b *bounds) add(is Bound, h *coord.Hold) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, func(ctx context.Context) (context.Context, func()) {
+		if h.Err() != nil { // of an attempt that was followed by another
+			return ctx, func() {}
+		}
+		return is.Context(ctx, h)
 	})
+}
+
+// context is [Bound.Context] of all the holds.
+func (b *bounds) context(ctx context.Context) (inside context.Context, returned func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ends := make([]func(), len(b.all))
+	for i, one := range b.all {
+		ctx, ends[i] = one(ctx)
+	}
+	return ctx, func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }

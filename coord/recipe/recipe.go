@@ -28,15 +28,16 @@ type held interface {
 // panics. f's context ends when the hold does; its cause says why. Do returns
 // f's error as it is, or joined (by go-multierror) with the loss, if the hold
 // was lost before f returned and another may have held at the same time; and
-// with the error of the release. It ends with ctx, but for f: a release then
-// has the time of [Grace].
+// with the error of the release. It ends with ctx, but for f, which the recipe's
+// StopGrace bounds ([Bound.StopGrace]): a release then has the time of [Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
 func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
 	if acquire == nil || f == nil {
 		return &coord.OpError{Op: "do", Err: wire.Invalid("the function is nil")}
 	}
-	held, err := acquire(ctx)
+	var within bounds
+	held, err := acquire(context.WithValue(ctx, boundsKey{}, &within))
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,9 @@ func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f
 		defer cancel()
 		err = Joined(err, lost, held.Release(releasing))
 	}()
-	return f(held.Context(ctx), held)
+	inside, returned := within.context(held.Context(ctx))
+	defer returned()
+	return f(inside, held)
 }
 
 // Check returns an error that matches [coord.ErrInvalid] if the arguments of a

@@ -154,24 +154,26 @@ func (s *Side) Path() string { return s.spec.Line.Dir }
 // the hold. When it returns an error, nothing is left behind. See
 // [Lock.AcquireRead] and [Lock.AcquireWrite].
 func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return s.bounded(s.client.Acquire(ctx, s.spec, s.rule))
+	return s.bounded(ctx)(s.client.Acquire(ctx, s.spec, s.rule))
 }
 
 // TryAcquire takes the side's hold if it is free and fails with [coord.ErrBusy]
 // if it is not.
 func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return s.bounded(s.client.TryAcquire(ctx, s.spec, s.rule))
+	return s.bounded(ctx)(s.client.TryAcquire(ctx, s.spec, s.rule))
 }
 
 // bounded has a hold end in time.
-func (s *Side) bounded(h *coord.Hold, err error) (*coord.Hold, error) {
-	if err == nil {
-		s.bound.Granted(s.client, h)
+func (s *Side) bounded(ctx context.Context) func(h *coord.Hold, err error) (*coord.Hold, error) {
+	return func(h *coord.Hold, err error) (*coord.Hold, error) {
+		if err == nil {
+			s.bound.Granted(ctx, s.client, h)
+		}
+		return h, err
 	}
-	return h, err
 }
 
 // Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
 func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return s.bound.Do(ctx, s.Acquire, f)
+	return recipe.Do(ctx, s.Acquire, f)
 }

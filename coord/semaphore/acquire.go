@@ -37,7 +37,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 		return nil, s.client.Failure(op, s.path, recipe.InVain(ctx, s.client, err, s.holders))
 	}
 	for _, h := range holds {
-		s.bound.Granted(s.client, h)
+		s.bound.Granted(ctx, s.client, h)
 	}
 	return holds, nil
 }

@@ -108,7 +108,7 @@ func group(holds []*coord.Hold, err error) (*recipe.Group, error) {
 // Do acquires a lease, runs f, and releases; see [recipe.Do] for what it
 // returns.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return s.bound.Do(ctx, s.Acquire, f)
+	return recipe.Do(ctx, s.Acquire, f)
 }
 
 // Contenders lists the leases, the oldest first, and then the queue for them,

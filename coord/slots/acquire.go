@@ -285,7 +285,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	})
 	switch {
 	case err == nil:
-		a.bound.Granted(a.Slots.client, holds[0])
+		a.bound.Granted(ctx, a.Slots.client, holds[0])
 		return &Slot{holds[0], a.chosen.Number, holds[0]}, nil
 	case !isOutdated(err):
 		return nil, err

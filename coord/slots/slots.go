@@ -105,14 +105,7 @@ func (s *Slots) TryAcquire(ctx context.Context) (*Slot, error) { return s.acquir
 
 // Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
 func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) error) error {
-	if f == nil {
-		return recipe.Do(ctx, s.Acquire, f) // which refuses it
-	}
-	return recipe.Do(ctx, s.Acquire, func(ctx context.Context, slot *Slot) error {
-		inside, returned := s.bound.Context(ctx, slot.hold)
-		defer returned()
-		return f(inside, slot)
-	})
+	return recipe.Do(ctx, s.Acquire, f)
 }
 
 // Forget takes its number from the owner of this name. It fails with

@@ -123,6 +123,8 @@ var semaphore = []mutant{
 			return`),
 	off("stop grace: a function that returns in time keeps its hold", in(coord, "TestAFunctionThatReturnsWithinTheGrace"),
 		"Bound.Context", `time.NewTimer(b.stop)`, `time.NewTimer(0)`),
+	off("stop grace: it reaches a function that recipe.Do calls", in(coord, "TestF74AFunctionThatHangs"),
+		"Bound.Granted", `all.add(b, h)`, `_, _ = all, h`),
 	off("delay: after an unclean end the next waits", in(lock, "TestAfterAnUncleanEnd"),
 		"grant.begin", `version, err := g.wait(ctx, string(data), stat)`, `version, err := stat.Version, ctx.Err()`),
 	off("delay: one who gives up leaves the record of the one before", in(lock, "TestTheDelayGoesOn"),
