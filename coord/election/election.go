@@ -23,7 +23,7 @@ type Election struct {
 	client *coord.Client
 	line   coord.Line
 	health *recipe.Health       // nil without [WithHealth]
-	newest atomic.Pointer[Term] // for [Handler]
+	newest atomic.Pointer[Term] // for [Election.Leading]
 	rank   *int                 // nil without [WithPriority]
 	bound  recipe.Bound
 }
@@ -73,6 +73,25 @@ func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// Path returns the election's path.
+func (e *Election) Path() string { return e.line.Dir }
+
+// Healthy calls the check of [WithHealth] once, and returns what it returns: an
+// error while this candidate does not stand. Without a check it returns nil.
+func (e *Election) Healthy(ctx context.Context) error { return e.health.Check(ctx) }
+
+// Ready returns nil if this process leads or can be elected: it is healthy, and
+// its client is connected to a server.
+func (e *Election) Ready(ctx context.Context) error {
+	if err := e.Healthy(ctx); err != nil {
+		return err
+	}
+	if !e.client.Connected() {
+		return errors.New("not connected to a server")
+	}
+	return nil
 }
 
 // Campaign stands for election until it is won or ctx ends. ctx bounds the

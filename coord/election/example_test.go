@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/election/probe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -94,7 +95,7 @@ func ExampleWithHealth() {
 		if err != nil {
 			return err
 		}
-		mux.Handle("/", election.Handler(e)) // /healthz, /readyz, /leader
+		mux.Handle("/", probe.Handler(e)) // /healthz, /readyz, /leader
 		return e.Run(ctx, nil, serve)
 	}
 	_ = replica

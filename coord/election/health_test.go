@@ -2,10 +2,7 @@ package election_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,7 +13,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // ailing is a check that a test has fail or hang.
@@ -200,89 +196,4 @@ func TestOptionsOfAnElectionThatCannotBe(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.ErrorContains(t, err, "/e")
 	}
-}
-
-// probed is what a probe was answered.
-type probed struct {
-	OK     bool
-	Error  string
-	Path   string
-	Leader *struct {
-		Data    string
-		Base64  []byte `json:"data_base64"`
-		Node    string
-		Session string
-		Token   int64
-	}
-}
-
-func probe(t testing.TB, h http.Handler, target string) (status int, p probed) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	ctx, cancel := context.WithTimeout(t.Context(), coordtest.Soon)
-	defer cancel()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil))
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p), w.Body)
-	require.Equal(t, w.Code == http.StatusOK, p.OK)
-	return w.Code, p
-}
-
-func TestALoadBalancerFindsTheLeader(t *testing.T) {
-	each(t, func(s scene) {
-		a, b := s.candidate(), s.candidate()
-		status, none := probe(s, election.Handler(b), "/leader")
-		require.Equal(s, http.StatusServiceUnavailable, status)
-		require.Nil(s, none.Leader)
-		require.Equal(s, s.path, none.Path)
-		require.Contains(s, none.Error, election.ErrNoLeader.Error())
-		term := elected(s, a, "10.1.2.3:8080")
-		for e, want := range map[*election.Election]int{a: http.StatusOK, b: http.StatusServiceUnavailable} {
-			status, p := probe(s, election.Handler(e), "/leader")
-			require.Equal(s, want, status)
-			require.Empty(s, p.Error)
-			require.Equal(s, "10.1.2.3:8080", p.Leader.Data)
-			require.Equal(s, term.Token(), p.Leader.Token)
-			require.Equal(s, term.Node(), p.Leader.Node)
-		}
-		require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte{0xff}))
-		for _, e := range []*election.Election{a, b} {
-			_, p := probe(s, election.Handler(e), "/leader")
-			require.Equal(s, []byte{0xff}, p.Leader.Base64)
-		}
-		require.NoError(s, term.Resign(coordtest.Limited(s)))
-		status, _ = probe(s, election.Handler(a), "/leader")
-		require.Equal(s, http.StatusServiceUnavailable, status)
-	})
-}
-
-// A leader that is cut off stops saying so before another can lead.
-func TestALeaderThatIsCutOffIsNotReady(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		var a ailing
-		e := checked(b, a.check)
-		term := elected(b, e, "leader")
-		h := election.Handler(e)
-		for _, target := range []string{"/healthz", "/readyz", "/leader"} {
-			status, _ := probe(b, h, target)
-			require.Equal(b, http.StatusOK, status, target)
-		}
-		cut := b.Server.Partition(zkembed.Cut{})
-		<-term.Done()
-		status, p := probe(b, h, "/leader")
-		require.Equal(b, http.StatusServiceUnavailable, status)
-		require.NotEmpty(b, p.Error)
-		time.Sleep(T)
-		status, p = probe(b, h, "/readyz")
-		require.Equal(b, http.StatusServiceUnavailable, status)
-		require.Contains(b, p.Error, "not connected")
-		status, _ = probe(b, h, "/healthz")
-		require.Equal(b, http.StatusOK, status)
-		a.sick.Store(true)
-		for _, target := range []string{"/healthz", "/readyz"} {
-			status, p = probe(b, h, target)
-			require.Equal(b, http.StatusServiceUnavailable, status)
-			require.Contains(b, p.Error, errDisk.Error())
-		}
-		cut.Heal()
-	})
 }

@@ -158,6 +158,17 @@ func newTerm(e *Election, h *coord.Hold, data []byte) *Term {
 	return t
 }
 
+// Leading returns this process's own term as observers see it, and whether
+// there is one that can be trusted. It makes no request, and says no before
+// another can lead.
+func (e *Election) Leading() (Leader, bool) {
+	t := e.newest.Load()
+	if t == nil || t.Err() != nil {
+		return Leader{}, false
+	}
+	return t.leader(), true
+}
+
 // leader describes the term as far as this process knows it.
 func (t *Term) leader() Leader {
 	return Leader{Data: *t.data.Load(), Node: t.Node(), Session: t.Session(), Token: t.Token()}

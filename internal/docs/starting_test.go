@@ -222,6 +222,7 @@ type room string
 const (
 	command   room = "command"
 	proof     room = "proof"
+	handler   room = "handler above a recipe"
 	recipe    room = "recipe"
 	shared    room = "room that recipes share"
 	primitive room = "primitive"
@@ -234,6 +235,7 @@ const (
 var mayImport = map[room][]room{
 	command:   {command, recipe, shared, primitive, server},
 	proof:     {proof, recipe, shared, primitive, server, library},
+	handler:   {recipe},
 	recipe:    {recipe, shared, primitive},
 	shared:    {primitive, client},
 	primitive: {primitive, client},
@@ -252,6 +254,8 @@ func roomOf(pkg string) room {
 		return shared
 	case begins("coord/internal/"):
 		return client
+	case pkg == "coord/election/probe":
+		return handler
 	case begins("coord/"):
 		return recipe
 	case begins("cmd/internal/cmdtest/"):

@@ -1,17 +1,20 @@
-package election
+// Package probe answers probes and load balancers about a candidate of
+// [election.Election], by HTTP.
+package probe
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"unicode/utf8"
+
+	"github.com/zkcoord/zkcoord/coord/election"
 )
 
 // Handler answers probes and load balancers, about the process whose candidate
 // e is, in JSON:
 //
-//   - GET /healthz: 200 if the check of [WithHealth] succeeds, which is called
+//   - GET /healthz: 200 if the check of [election.WithHealth] succeeds, which is called
 //     for that, and always without one; otherwise 503.
 //   - GET /readyz: 200 if, in addition, the client is connected to a server: the
 //     process leads, or can be elected. A standby is ready.
@@ -26,31 +29,28 @@ import (
 //
 // The process knows without a request whether it leads, and stops saying so
 // before another can lead; an answer may be old when it arrives. To find out
-// who else leads costs what [Election.Leader] does, and ends with the request's
+// who else leads costs what [election.Election.Leader] does, and ends with the request's
 // context.
 //
 // For a handler in a larger tree use [http.StripPrefix]. The answers contain
 // the leader's data: serve them only to those who may see them.
-func Handler(e *Election) http.Handler {
+func Handler(e *election.Election) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		err := e.health.Check(r.Context())
+		err := e.Healthy(r.Context())
 		answer{OK: err == nil, Error: text(err)}.write(w)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		err := e.health.Check(r.Context())
-		if err == nil && !e.client.Connected() {
-			err = errors.New("not connected to a server")
-		}
+		err := e.Ready(r.Context())
 		answer{OK: err == nil, Error: text(err)}.write(w)
 	})
 	mux.HandleFunc("GET /leader", func(w http.ResponseWriter, r *http.Request) {
-		if t := e.newest.Load(); t != nil && t.Err() == nil {
-			answer{true, "", e.line.Dir, inJSON(t.leader())}.write(w)
-			return
+		leader, leads := e.Leading()
+		var err error
+		if !leads {
+			leader, err = e.Leader(r.Context())
 		}
-		leader, err := e.Leader(r.Context())
-		answer{false, text(err), e.line.Dir, inJSON(leader)}.write(w)
+		answer{leads, text(err), e.Path(), inJSON(leader)}.write(w)
 	})
 	return mux
 }
@@ -73,7 +73,7 @@ type leaderJSON struct {
 }
 
 // inJSON returns nil for no leader.
-func inJSON(l Leader) *leaderJSON {
+func inJSON(l election.Leader) *leaderJSON {
 	if l.None() {
 		return nil
 	}
