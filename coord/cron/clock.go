@@ -25,7 +25,6 @@ const (
 type told struct {
 	clock bool      // that it is ahead
 	mark  time.Time // this one is
-	jobs  map[string]bool
 }
 
 // now is the time by which this client says what is due: its own, but no more

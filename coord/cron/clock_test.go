@@ -21,6 +21,7 @@ const year = 365 * 24 * time.Hour
 // host has a clock of its own, and notes what its client reports.
 type host struct {
 	mu     sync.Mutex
+	client *coord.Client // the newest
 	ahead  time.Duration
 	events []event.Event
 }
@@ -40,11 +41,12 @@ func (h *host) clock() cron.Option {
 }
 
 func (h *host) open(b coordtest.Bubble) *coord.Client {
-	return b.Open(coord.WithObserver(func(e event.Event) {
+	h.client = b.Open(coord.WithObserver(func(e event.Event) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.events = append(h.events, e)
 	}))
+	return h.client
 }
 
 // heard returns what was reported, of a kind.
@@ -245,6 +247,10 @@ func TestF70TwoDifferentJobsAtOnePathAreReportedByEachOnce(t *testing.T) {
 			require.Len(b, h.heard(event.Differs), 1, name)
 		}
 		require.Contains(b, hosts["backup"].heard(event.Differs)[0], `runs another job at this path: "report", and this client "backup"`)
+		again, end := context.WithTimeout(ctx, 10*time.Minute)
+		defer end()
+		require.Error(b, scheduled(b, hosts["backup"].client, every(time.Minute), cron.Describe("backup")).Run(again, nothing))
+		require.Len(b, hosts["backup"].heard(event.Differs), 1, "once for a client, whichever object it uses")
 		one := scheduled(b, b.Open(), every(time.Minute))
 		jobs, err := one.Jobs(b.Context())
 		require.NoError(b, err)

@@ -19,9 +19,10 @@ const longestJob = 4096
 
 // Describe puts on record what this client runs, and by which schedule, as long
 // as its session lasts: one node, and a watch on the list of them. A client
-// that finds another description there reports it, once ([event.Differs]). It
-// goes on: a change of the schedule may be under way. If none is, two different
-// jobs share a path, and swallow each other's slots.
+// that finds another description there reports it, once ([event.Differs]), and
+// reads it again at each look, one request. It goes on: a change of the
+// schedule may be under way. If none is, two different jobs share a path, and
+// swallow each other's slots.
 func Describe(job string) Option {
 	return func(c *Cron) error {
 		if job == "" || len(job) > longestJob {
@@ -51,15 +52,8 @@ func (c *Cron) enrol(v *coord.View) error {
 		return err
 	}
 	own := jobID(c.job) + "-" + strconv.FormatUint(uint64(c.client.SessionID()), 16)
-	found := false
-	for _, name := range names {
-		found = found || name == own
-		if err := c.compare(v.Context(), name); err != nil {
-			return err
-		}
-	}
-	if found {
-		return nil
+	if err := c.compare(v.Context(), names); err != nil || slices.Contains(names, own) {
+		return err
 	}
 	op := coord.EphemeralOp(c.runners()+"/"+own, []byte(c.client.Identity()+"\n"+c.job))
 	err = c.client.Retry(v.Context(), func(ctx context.Context) error {
@@ -78,27 +72,23 @@ func (c *Cron) enrol(v *coord.View) error {
 	return err
 }
 
-// compare reports a description that is not this client's, once.
-func (c *Cron) compare(ctx context.Context, name string) error {
-	id, _, _ := strings.Cut(name, "-")
-	c.mu.Lock()
-	known := c.told.jobs[id]
-	c.mu.Unlock()
-	if known || id == jobID(c.job) {
-		return nil
+// compare reports descriptions that are not this client's, each once.
+func (c *Cron) compare(ctx context.Context, names []string) error {
+	read := map[string]bool{jobID(c.job): true}
+	for _, name := range names {
+		id, _, _ := strings.Cut(name, "-")
+		if read[id] {
+			continue
+		}
+		other, err := c.readJob(ctx, name)
+		if err != nil {
+			return err
+		}
+		if read[id] = other.Text != ""; read[id] {
+			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
+				"another client runs another job at this path: %q, and this client %q; each slot is run by one of them only", other.Text, c.job)})
+		}
 	}
-	other, err := c.readJob(ctx, name)
-	if err != nil || other.Text == "" {
-		return err
-	}
-	c.mu.Lock()
-	if c.told.jobs == nil {
-		c.told.jobs = map[string]bool{}
-	}
-	c.told.jobs[id] = true
-	c.mu.Unlock()
-	c.client.Report(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
-		"%s runs another job at this path: %q, and this client %q; each slot is run by one of them only", other.By, other.Text, c.job)})
 	return nil
 }
 
