@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // prunes reports whether runs delete records.
@@ -24,7 +25,7 @@ const atOnce = 16
 // how many. Without these options it does nothing. Use it on ledgers in which
 // nothing runs any more, and to find out why records are not deleted: a run
 // that cannot delete them ignores the error. A corrupt record stays: Prune
-// deletes the others, and then fails with [coord.ErrInvalid].
+// deletes the others, and then fails with [coord.ErrInvalid] and names each.
 func (o *Once) Prune(ctx context.Context) (pruned int, err error) {
 	for again := true; again && err == nil; {
 		var n int
@@ -69,7 +70,10 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		reading.Go(func() { all[i], failures[i] = o.journal(ctx, logDir(o.path, i)) })
 	}
 	reading.Wait()
-	if err := cmp.Or(failures...); err != nil {
+	if ctx.Err() != nil {
+		failures = []error{cmp.Or(failures...)} // no single request is at fault
+	}
+	if err := recipe.Joined(failures...); err != nil {
 		return 0, false, err
 	}
 	late, all := all[logs], all[:logs]
@@ -82,7 +86,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		return 0, false, err
 	}
 	due := func(j *journal, tooMany bool) bool { return j.left > 0 && (tooMany || old(j.stat.Created)) }
-	var corrupt error
+	var corrupt []error
 	limit := atOnce
 	if more == 0 {
 		limit = total + late.left
@@ -95,25 +99,24 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 			}
 			looked++
 		}
-		done, err := o.settle(ctx, j, late, func(at time.Time) bool { return tooMany || old(at) })
-		switch {
-		case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode):
+		done, bad, err := o.settle(ctx, j, late, func(at time.Time) bool { return tooMany || old(at) })
+		if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
 			return pruned, true, nil
-		case errors.Is(err, errCorrupt):
-			corrupt = err
-		case err != nil:
-			return pruned, false, err
-		case done == deleted:
-			pruned++
 		}
-		total--
-		j.oldest++
-		j.left--
-		if err := o.head(ctx, j); err != nil {
-			return pruned, false, err
+		if corrupt = append(corrupt, bad); err == nil {
+			if done == deleted {
+				pruned++
+			}
+			total--
+			j.oldest++
+			j.left--
+			err = o.head(ctx, j)
+		}
+		if err != nil {
+			return pruned, false, recipe.Joined(append(corrupt, err)...)
 		}
 	}
-	return pruned, false, corrupt
+	return pruned, false, recipe.Joined(corrupt...)
 }
 
 // oldAt returns which times are so long ago that [Keep] does not keep what is
@@ -195,26 +198,25 @@ const (
 // settle removes the oldest entry of a journal, and the record if this entry is
 // the newest of its job, or puts the entry off. An entry that is not the newest
 // needs no lock, which the caller may have itself. That of a corrupt record is
-// put off, and settle fails.
-func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done fate, err error) {
+// put off, and settle returns what is wrong with the record.
+func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done fate, corrupt, err error) {
 	p := o.named(j.name)
 	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
 	busy := errors.Is(err, coord.ErrBusy)
 	if err != nil && !busy {
-		return done, err
+		return done, nil, err
 	}
 	if !busy {
 		defer h.Abandon()
 	}
 	r, stat, err := o.read(ctx, o.client, p)
-	var corrupt error
 	if errors.Is(err, errCorrupt) {
 		corrupt, err = err, nil
 	}
 	ops := []coord.Op{coord.SetOp(j.dir, strconv.AppendInt(nil, j.oldest+1, 10), -1), coord.DeleteOp(j.entry(), -1)}
 	switch {
 	case err != nil:
-		return done, err
+		return done, nil, err
 	case corrupt == nil && stat.Czxid != 0 && r.ID != j.run: // there is a newer run
 		ops = append(ops, coord.CheckOp(p.record(), stat.Version))
 	case stat.Czxid == 0 && !busy: // forgotten
@@ -226,18 +228,18 @@ func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Ti
 		ops = append(ops, coord.AppendOp(late.dir+"/", []byte(j.run+" "+j.name)))
 		if late.missing {
 			if err := o.client.Create(ctx, late.dir, nil); err != nil && !errors.Is(err, coord.ErrNodeExists) {
-				return done, err
+				return done, corrupt, err
 			}
 			late.missing = false
 		}
 	}
 	if busy {
 		_, err = o.guard.Txn(ctx, ops...)
-		return done, cmp.Or(err, corrupt)
+		return done, corrupt, err
 	}
 	if err := o.guard.Release(ctx, []*coord.Hold{h}, ops...); err != nil {
-		return done, err
+		return done, corrupt, err
 	}
 	_ = o.client.Delete(ctx, p.dir, -1) // it is empty if its record is gone, unless somebody waits there
-	return done, corrupt
+	return done, corrupt, nil
 }

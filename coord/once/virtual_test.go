@@ -477,6 +477,40 @@ func TestF86ACorruptRecordIsReportedAndTheOthersAreListedAndPruned(t *testing.T)
 	})
 }
 
+// Two records are corrupt; then two directories of the log cannot be read, or
+// what ends the pruning comes after a corrupt record.
+func TestAllThatKeepsRecordsFromBeingPrunedIsReported(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		o := ledger(b, c, "/jobs", once.KeepLast(1))
+		for _, key := range []string{"a", "b", "c"} {
+			require.NoError(b, coordtest.Err(ledger(b, c, "/jobs", once.Keep(time.Hour)).Do(b.Context(), key, says("done"))))
+		}
+		for _, key := range []string{"a", "b"} {
+			dir, err := once.Dir(o, key)
+			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(c.Set(b.Context(), dir+"/"+key+"/record", []byte("garbage "+key), -1)))
+		}
+		denied := b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/", Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		err := coordtest.Err(o.Prune(b.Context()))
+		require.ErrorIs(b, err, coord.ErrNoAuth)
+		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorContains(b, err, "garbage a")
+		denied.Remove()
+
+		err = coordtest.Err(o.Prune(b.Context()))
+		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorContains(b, err, "garbage a")
+		require.ErrorContains(b, err, "garbage b")
+
+		b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/1", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/2", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		err = coordtest.Err(o.Prune(b.Context()))
+		require.ErrorContains(b, err, "/jobs/log/1")
+		require.ErrorContains(b, err, "/jobs/log/2")
+	})
+}
+
 // The context ends at any moment around the record of the attempt.
 func TestF87AnAttemptCountsOnlyIfTheFunctionWasCalled(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
