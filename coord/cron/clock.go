@@ -21,7 +21,7 @@ const (
 	tooFar = 2 * ahead
 )
 
-// told is what the client's log and observers were told already.
+// told is what the client's log and observers were told last.
 type told struct {
 	clock bool      // that it is ahead
 	mark  time.Time // this one is
