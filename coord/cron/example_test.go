@@ -36,7 +36,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		defer client.Close(context.Background())
-		c, err := cron.New(client, "/cron/report", eachSecond{})
+		c, err := cron.New(client, "/cron/report", eachSecond{}, cron.MaxHold(time.Hour, time.Minute), cron.StopGrace(30*time.Second))
 		if err != nil {
 			log.Fatal(err)
 		}

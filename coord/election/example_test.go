@@ -28,7 +28,7 @@ func Example() {
 	}
 	defer client.Close(ctx)
 
-	e, err := election.New(client, "/services/billing/leader")
+	e, err := election.New(client, "/services/billing/leader", election.StopGrace(30*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

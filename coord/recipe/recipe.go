@@ -28,8 +28,8 @@ type held interface {
 // panics. f's context ends when the hold does; its cause says why. Do returns
 // f's error as it is, or joined (by go-multierror) with the loss, if the hold
 // was lost before f returned and another may have held at the same time; and
-// with the error of the release. It ends with ctx, but for f, which the recipe's
-// StopGrace bounds ([Bound.StopGrace]): a release then has the time of [Grace].
+// with the error of the release. It ends with ctx, but for f, which a recipe's
+// StopGrace bounds ([Bound]): a release then has the time of [Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
 func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {

@@ -23,7 +23,7 @@ func main() {
 }
 
 func replica(ctx context.Context, r *stage.Replica) error {
-	m, err := lock.New(r.Client, "/example/report")
+	m, err := lock.New(r.Client, "/example/report", lock.MaxHold(time.Minute, 10*time.Second)) // for a writer that hangs
 	if err != nil {
 		return err
 	}

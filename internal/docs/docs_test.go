@@ -78,6 +78,36 @@ func TestNoExampleWaitsForServersForEver(t *testing.T) {
 	}
 }
 
+var (
+	holds   = regexp.MustCompile(`\b(?:lock|rwlock|semaphore|election|once|cron|slots)\.New\(`)
+	bounds  = regexp.MustCompile(`\b(?:lock|rwlock|semaphore|election|once|cron|slots)\.(?:MaxHold|StopGrace)\(`)
+	serving = regexp.MustCompile(`(?s)\b(?:election|cron)\.New\(.*\.Run\(ctx, `)
+)
+
+// A service that hangs in its shutdown would hold for ever.
+func TestF74EveryExampleOfAServiceBoundsItsHold(t *testing.T) {
+	services := map[string]string{"docs/starting.md": blocksOfKind(t, "go main.go")[0].text}
+	for path, text := range texts(t, "main.go") {
+		if strings.HasPrefix(path, root+"/examples/") && holds.MatchString(text) {
+			services[path] = text
+		}
+	}
+	for path, text := range texts(t, "example_test.go") {
+		for function := range strings.SplitSeq(text, "\nfunc ") {
+			if serving.MatchString(function) {
+				name, _, _ := strings.Cut(function, "(")
+				services[path+", "+name] = function
+			}
+		}
+	}
+	require.Greater(t, len(services), 7)
+	for name, service := range services {
+		if !bounds.MatchString(service) {
+			t.Errorf("%s: neither MaxHold nor StopGrace", name)
+		}
+	}
+}
+
 var aroundLines = regexp.MustCompile(`\s*\n\s*`)
 
 // squeezed drops indentation and empty lines.
