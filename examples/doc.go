@@ -1,6 +1,7 @@
 // Package examples has a program for each of the common jobs, to start with one
 // command and to copy from:
 //
+//	go run ./examples/barrier     a job that all start and finish together
 //	go run ./examples/cron        each slot of a schedule, once
 //	go run ./examples/leader      one leader, which steps down when it is ill
 //	go run ./examples/limit       at most two at a time

@@ -14,6 +14,12 @@ import (
 // plots are what each example shows, in order. Replicas with the same letter
 // are the same one.
 var plots = map[string]string{
+	"barrier": `A  counts its share of round 1
+*** A is killed ***
+begins again: .*missing
+B  counts its share of round 2, \d of 2
+the text has 39 words
+the text has 39 words`,
 	"cron": `A  runs the slot of \S+, attempt 1
 *** A is killed ***
 B  runs the slot of \S+, attempt 2

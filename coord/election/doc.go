@@ -16,9 +16,9 @@
 //
 // With [WithHealth], Run stands and leads only while a check of the caller's
 // succeeds. Package probe tells probes and load balancers whether this process
-// is well, and whether it leads. [WithPriority] chooses the next leader among the
-// candidates, and [Term.Transfer] and [Election.Transfer] hand the lead to one
-// of them.
+// is well, and whether it leads. [WithPriority] chooses the next leader among
+// the candidates, and [Term.Transfer] and [Election.Transfer] hand the lead to
+// one of them.
 //
 // # Guarantees
 //

@@ -58,19 +58,14 @@ type verbs struct {
 
 	Completion completionVerb `cmd:"" help:"Write what a shell needs to complete command lines."`
 
-	Farewell attend.Farewell   `cmd:"" name:"__farewell" hidden:""`
-	Manual   manualVerb        `cmd:"" name:"__manual" hidden:""`
-	Counter  demo.CounterVerb  `cmd:"" name:"__counter" hidden:""`
-	Replica  demo.ReplicaVerb  `cmd:"" name:"__replica" hidden:""`
-	Producer demo.ProducerVerb `cmd:"" name:"__producer" hidden:""`
-	Consumer demo.ConsumerVerb `cmd:"" name:"__consumer" hidden:""`
-
-	Seller demo.SellerVerb `cmd:"" name:"__seller" hidden:""`
+	Farewell attend.Farewell `cmd:"" name:"__farewell" hidden:""`
+	Manual   manualVerb      `cmd:"" name:"__manual" hidden:""`
+	Seller   demo.SellerVerb `cmd:"" name:"__seller" hidden:""`
 }
 
 const about = `Coordination on ZooKeeper, to see and to use.
 
-The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demos start a server of their own when none is named.
+The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demo starts a server of its own when none is named.
 
 Options stand before the path where something follows the path. Write -- before what may begin with a dash.`
 

@@ -260,7 +260,7 @@ func TestEveryVerbTellsInTimeAndInJSONThatNoServerAnswers(t *testing.T) {
 		"barrier set /l", "barrier open /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
 		"cron --list /l", "cron /l @hourly -- true", "once /l key -- true", "once --list /l", "once --forget /l key", "slot /l 2 -- true", "slot --list /l", "slot --forget name /l",
 		"shards /l", "shards --plan /l", "shards --keys a /l -- true",
-		"demo stock", "demo batch", "demo election", "demo queue",
+		"demo stock",
 	} {
 		var p *cmdtest.Process
 		args := append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)

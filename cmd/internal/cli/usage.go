@@ -177,11 +177,7 @@ const seeAlso = "flock(1), timeout(1), systemd.service(5)\n\n" +
 // examples are command lines for the help of each verb, without the program's
 // name. What follows # is for people.
 var examples = map[string]string{
-	"demo all":      `demo all`,
-	"demo stock":    "demo stock\ndemo stock --unsafe  # without the lock",
-	"demo batch":    "demo batch\ndemo batch --members 8 --kill 3 README.md docs/design.md",
-	"demo election": `demo election --replicas 5`,
-	"demo queue":    `demo queue --items 1000 --kill 4`,
+	"demo stock": "demo stock\ndemo stock --unsafe  # without the lock",
 	"lock": `lock /locks/backup -- ./backup.sh
 lock --try /locks/site -- make site  # not while another does it
 lock --label nightly /locks/backup -- make dump

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -135,11 +136,10 @@ func TestTheProcessesOfADemoHaveTheCredentialsAndTheirCommandLineDoesNotShowThem
 	w := zktest.New(t, zktest.Embedded)
 	cmdtest.Private(t, w, "nobody-else", "secret")
 	cmd := exec.Command(cmdtest.Coorddemo(t), "--zk", w.ConnectString()+w.Path("private"), "--session-timeout", "2s",
-		"demo", "election", "--kill", "1")
+		"demo", "stock", "--kill", "1")
 	cmd.Env = []string{"ZK_AUTH=digest:nobody-else:secret"}
 	p := cmdtest.StartAs(t, cmd)
-	for range 4 {
-		p.Line() // until there is a leader
+	for !strings.Contains(p.Line(), "killed process") { // until they sell
 	}
 	children := cmdtest.Must(filepath.Glob("/proc/[0-9]*/cmdline"))
 	for _, file := range children {
@@ -210,7 +210,7 @@ func TestLocksAndDemosWorkOverTLS(t *testing.T) {
 	args := []string{"--zk", addr, "--session-timeout", "2s", "--tls-ca", a.file("ca.pem")}
 	require.Equal(t, 6, cmdtest.Start(t, append(args, "lock", w.Path("l"), "--", "sh", "-c", "exit 6")...).Exit())
 	args[1] += w.Path("chroot")
-	require.Equal(t, 0, cmdtest.Start(t, append(args, "--json", "demo", "queue", "--items", "8", "--kill", "1")...).Exit())
+	require.Equal(t, 0, cmdtest.Start(t, append(args, "--json", "demo", "stock", "--stock", "8", "--kill", "1")...).Exit())
 }
 
 func TestTheServersCanDemandACertificate(t *testing.T) {

@@ -29,12 +29,9 @@ const (
 	embeddedSession = time.Second
 )
 
+// DemoVerbs are the demonstrations.
 type DemoVerbs struct {
-	All      allDemos     `cmd:"" help:"All of them, one after the other."`
-	Stock    stockVerb    `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
-	Batch    batchDemo    `cmd:"" help:"Processes start together, share the words of some files, and add them up when all are done, though one is killed."`
-	Election electionDemo `cmd:"" help:"Replicas stand for election while their leader is killed again and again; never two may lead."`
-	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
+	Stock stockVerb `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
 }
 
 // stage is what a demo runs with: servers, a path, and its output.
@@ -44,7 +41,6 @@ type stage struct {
 	streams *term.Streams
 	ctx     context.Context // ends at demoLimit, or by a signal
 	begun   time.Time
-	name    string // of the demo
 	where   string // the servers, for people
 	path    string // below it is all that the demo makes in ZooKeeper
 	client  *coord.Client
@@ -52,12 +48,10 @@ type stage struct {
 
 // play runs a demo: on the named servers, or else on a server of its own. check
 // gets the session time-out.
-func play(
-	s *term.Streams, c *conn.Connection, name string, check func(session time.Duration) error, run func(st *stage) error,
-) error {
+func play(s *term.Streams, c *conn.Connection, check func(session time.Duration) error, run func(st *stage) error) error {
 	st := &stage{
-		Connection: *c, Progress: term.NewProgress(s), streams: s, name: name, where: c.ZK,
-		path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8]),
+		Connection: *c, Progress: term.NewProgress(s), streams: s, where: c.ZK,
+		path: look.DemoRoot + "stock-" + strings.ToLower(rand.Text()[:8]),
 	}
 	stop, err := st.servers()
 	if err != nil {
@@ -142,32 +136,4 @@ func prune(ctx context.Context, client *coord.Client, path string) {
 		}
 	}
 	_ = client.Delete(ctx, path, -1)
-}
-
-// ending is what the last lines of the demos have in common.
-type ending struct {
-	Demo    string  `json:"demo"`
-	Seconds float64 `json:"seconds"`
-	Error   string  `json:"error,omitempty"`
-	OK      bool    `json:"ok"`
-}
-
-// ended describes how a demo ended; done reports whether it showed what it
-// should.
-func (st *stage) ended(err error, done bool) ending {
-	e := ending{Demo: st.name, Seconds: term.Seconds(time.Since(st.begun)), OK: err == nil && done}
-	if err != nil {
-		e.Error = term.Briefly(err).Error()
-	}
-	return e
-}
-
-// outcome prints a demo's last line and gives its status.
-func outcome(s *term.Streams, result any, ok bool) error {
-	s.Told = true
-	err := term.WriteJSON(s.Out, result)
-	if err == nil && !ok {
-		return term.Silently(term.ExitFailed)
-	}
-	return err
 }

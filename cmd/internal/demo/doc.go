@@ -1,3 +1,3 @@
-// Package demo has the demonstrations as verbs: the options of each, and what
-// it shows. What they do is in the packages below.
+// Package demo has the demonstration of the lock as a verb: its options, and
+// what it shows. What it does is in the packages below.
 package demo

@@ -29,8 +29,8 @@ import (
 //
 // The process knows without a request whether it leads, and stops saying so
 // before another can lead; an answer may be old when it arrives. To find out
-// who else leads costs what [election.Election.Leader] does, and ends with the request's
-// context.
+// who else leads costs what [election.Election.Leader] does, and ends with the
+// request's context.
 //
 // For a handler in a larger tree use [http.StripPrefix]. The answers contain
 // the leader's data: serve them only to those who may see them.

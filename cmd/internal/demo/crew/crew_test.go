@@ -33,7 +33,7 @@ const soon = 20 * time.Second
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case memberRole:
-		ctx, cancel := UntilEOF(context.Background(), os.Stdin)
+		ctx, _, cancel := Orders(context.Background(), os.Stdin)
 		defer cancel()
 		Tell(os.Stdout, os.Args[1])
 		<-ctx.Done()

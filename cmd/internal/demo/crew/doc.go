@@ -1,9 +1,9 @@
-// Package crew is what the demonstrations have in common: real processes that
-// are started, listened to, killed and ended.
+// Package crew starts, listens to, kills and ends the processes of a
+// demonstration.
 //
 // The parent keeps a [Crew]. Each process has a pipe for its standard input,
 // which is its lifeline: when the parent closes it, or dies, the process ends
-// ([UntilEOF]). It sends the parent JSON values on its standard output
+// ([Orders]). It sends the parent JSON values on its standard output
 // ([Tell]), which is read to its end also when the process is killed: no
 // message that was sent is lost.
 //

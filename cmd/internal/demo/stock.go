@@ -10,138 +10,11 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
-	"github.com/zkcoord/zkcoord/cmd/internal/demo/batch"
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/stock"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 )
-
-type batchDemo struct {
-	Members int      `default:"4" help:"How many processes share the work."`
-	Kill    int      `default:"1" help:"How many rounds to spoil by killing a process with SIGKILL while it counts."`
-	Files   []string `arg:"" optional:"" help:"Text files whose words to count. Default: those of the repository around the current directory, or else a text of its own."`
-
-	dir string // of that text
-}
-
-// batchResult is the last line of the demo.
-type batchResult struct {
-	ending
-	batch.Result
-	Members int `json:"members"`
-	Files   int `json:"files"`
-}
-
-// check finds the files, and invalid options.
-func (v *batchDemo) check(session time.Duration) error {
-	switch {
-	case v.Members < 1 || v.Members > 50:
-		return term.UsageError("--members %d: it must be between 1 and 50", v.Members)
-	case v.Kill < 0 || time.Duration(v.Kill) > demoLimit/2/session:
-		return term.UsageError("--kill %d: after each kill the others wait for a session time-out (%v), and the demo ends "+
-			"within a minute; kill at most %d", v.Kill, session, demoLimit/2/session)
-	}
-	if len(v.Files) == 0 {
-		return v.choose()
-	}
-	for i, file := range v.Files {
-		whole, err := filepath.Abs(file)
-		if err != nil {
-			return term.UsageError("%w", err)
-		}
-		if info, err := os.Stat(whole); err != nil {
-			return term.UsageError("%w", err)
-		} else if info.IsDir() {
-			return term.UsageError("%s is a directory: name files", file)
-		}
-		v.Files[i] = whole
-	}
-	return nil
-}
-
-// choose takes the files that are here, or if there are none, a text that is
-// written to a directory of its own.
-func (v *batchDemo) choose() (err error) {
-	if v.Files, err = batch.OwnFiles(); err == nil && len(v.Files) > 0 {
-		return nil
-	}
-	if v.dir, err = os.MkdirTemp("", "coorddemo-batch-"); err == nil {
-		v.Files, err = batch.WriteText(v.dir)
-	}
-	if err != nil {
-		return term.ExitWith(term.ExitFailed, "there are no text files here, and none can be written: %w", err)
-	}
-	return nil
-}
-
-// Run plays it.
-func (v *batchDemo) Run(s *term.Streams, c *conn.Connection) error {
-	defer func() { _ = os.RemoveAll(v.dir) }()
-	return play(s, c, "batch", v.check, func(st *stage) error {
-		v.introduce(st)
-		b := &batch.Batch{
-			Members: v.Members, Kills: v.Kill, Files: v.Files,
-			Command: func(int) (*exec.Cmd, error) {
-				return st.process("__counter", fmt.Sprintf("--n=%d", v.Members), st.path)
-			},
-			Audience: st,
-		}
-		result, err := b.Run(st.ctx)
-		return v.conclude(st, result, err)
-	})
-}
-
-func (v *batchDemo) introduce(st *stage) {
-	meet := "They meet at the double barrier\n%s/barrier on %s,\ncount a share each, and meet again; then one adds up."
-	if v.Members == 1 {
-		meet = "It has the double barrier\n%s/barrier on %s to itself."
-	}
-	st.Tell("%s the words of %s. "+meet, term.Plural(v.Members, "process counts", "processes count"),
-		term.Plural(len(v.Files), "file", "files"), st.path, st.where)
-	switch {
-	case v.Kill == 1:
-		st.Tell("Once, a process is killed with SIGKILL while it counts.\n")
-	case v.Kill > 1:
-		st.Tell("%d times, a process is killed with SIGKILL while it counts.\n", v.Kill)
-	default:
-		st.Tell("")
-	}
-}
-
-func (v *batchDemo) conclude(st *stage, r batch.Result, err error) error {
-	out := batchResult{
-		ending: st.ended(err, r.Words == r.Expected && r.Kills == v.Kill),
-		Result: r, Members: v.Members, Files: len(v.Files),
-	}
-	st.Tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", r.Words, r.Expected,
-		term.Plural(r.Rounds, "round", "rounds"), term.Plural(r.Kills, "process", "processes"), out.Seconds)
-	switch {
-	case err != nil:
-		st.Tell("  Not finished: %s.", out.Error)
-	case r.Words != r.Expected:
-		st.Tell("  The files were written to meanwhile, or the words of a process were lost.")
-	case out.OK && r.Kills > 0 && v.Members > 1:
-		st.Tell("  Nobody added up what was not complete: all were told the same.")
-	case out.OK && r.Kills > 0:
-		st.Tell("  Nobody added up what was not complete.")
-	}
-	return outcome(st.streams, out, out.OK)
-}
-
-// CounterVerb is one process of the batch demo.
-type CounterVerb struct {
-	N    int
-	Path conn.NodePath `arg:""`
-}
-
-// Run counts until standard input ends.
-func (v *CounterVerb) Run(s *term.Streams, c *conn.Connection) error {
-	return c.Connected(func(client *coord.Client) error {
-		counter := batch.Counter{Members: v.N, Path: string(v.Path), Client: client, In: s.In, Out: s.Out}
-		return counter.Serve(context.Background())
-	})
-}
 
 type stockVerb struct {
 	Workers int  `default:"8" help:"How many processes sell."`
@@ -152,7 +25,10 @@ type stockVerb struct {
 
 // stockResult is the last line of the demo.
 type stockResult struct {
-	ending
+	Demo    string  `json:"demo"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+	OK      bool    `json:"ok"`
 	stock.Result
 	Unsafe   bool   `json:"unsafe"`
 	Stock    int    `json:"stock"`
@@ -179,7 +55,7 @@ func (v *stockVerb) check(session time.Duration) error {
 
 // Run opens the shop.
 func (v *stockVerb) Run(s *term.Streams, c *conn.Connection) error {
-	return play(s, c, "stock", v.check, func(st *stage) error {
+	return play(s, c, v.check, func(st *stage) error {
 		dir, err := os.MkdirTemp("", "coorddemo-stock-")
 		if err != nil {
 			return term.ExitWith(term.ExitFailed, "%w", err)
@@ -217,9 +93,13 @@ func (v *stockVerb) introduce(st *stage) {
 
 func (v *stockVerb) conclude(st *stage, r stock.Result, err error) error {
 	over := r.Oversold(v.Stock)
+	done := over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)
 	out := stockResult{
-		ending: st.ended(err, over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)),
+		Demo: "stock", Seconds: term.Seconds(time.Since(st.begun)), OK: err == nil && done,
 		Result: r, Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers, Oversold: over, MaxGap: term.Measured(r.MaxGap),
+	}
+	if err != nil {
+		out.Error = term.Briefly(err).Error()
 	}
 	st.Tell("\n  sold %d + left %d = %d, of a stock of %d; oversold %d. %s killed, %.1f s.",
 		r.Sold, r.Left, r.Sold+r.Left, v.Stock, over, term.Plural(r.Kills, "process", "processes"), out.Seconds)
@@ -235,7 +115,11 @@ func (v *stockVerb) conclude(st *stage, r stock.Result, err error) error {
 	case v.Unsafe:
 		st.Tell("  Without the lock, the processes overwrote each other's sales.")
 	}
-	return outcome(st.streams, out, out.OK)
+	st.streams.Told = true
+	if err := term.WriteJSON(st.streams.Out, out); err != nil || out.OK {
+		return err
+	}
+	return term.Silently(term.ExitFailed)
 }
 
 // SellerVerb is one selling process of the stock demo.
