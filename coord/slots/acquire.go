@@ -6,11 +6,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -92,6 +95,7 @@ type attempt struct {
 	place    *coord.Hold // in the line; nil without
 	waitsFor *State      // the number of this owner, as long as another has it
 	chosen   *State      // the number to claim; nil: it takes a place in the line first
+	held     numbers     // when a number was looked for
 }
 
 // data are of a holder's node: its identity, what makes them unlike any other
@@ -200,6 +204,7 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 		return nil, err
 	}
 	held := parse(names)
+	a.held = held
 	var owned []State
 	for number := range a.n {
 		if held.has(number) {
@@ -279,6 +284,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	if a.place != nil {
 		with = append(with, coord.CheckOp(a.place.Node(), -1))
 	}
+	defer a.compare(ctx)()
 	holds, err := a.client.AcquireNames(ctx, coord.NameSpec{
 		Path: a.layout.hold(a.chosen.Number), Data: a.data(),
 		Recipe: a.layout.Path, Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
@@ -296,4 +302,33 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 		return nil, err
 	}
 	return nil, nil
+}
+
+// compare reports, once, a holder that was told another number of slots: more,
+// or fewer, than this client counts on. It asks the holder of the highest, while
+// the claim is under way: so the first that comes with another number to those
+// who hold reports that. What cannot be read is left out.
+func (a *attempt) compare(ctx context.Context) (wait func()) {
+	if a.chosen != a.waitsFor && len(a.held) == 0 {
+		return func() {}
+	}
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, a.client.SessionTimeout()/3) // a grant waits no longer
+		defer cancel()
+		held := a.held
+		if a.chosen == a.waitsFor { // its own number, for which it looked at no others
+			held, _ = children(ctx, a.Slots.client, a.layout.Held())
+			held = slices.DeleteFunc(held, func(number int) bool { return number == a.chosen.Number })
+		}
+		if len(held) == 0 {
+			return
+		}
+		now := State{Number: held[len(held)-1]}
+		if err := a.layout.describe(ctx, a.Slots.client, &now); err == nil && now.N > 0 && now.N != a.n {
+			a.Slots.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: a.layout.Path, Err: fmt.Errorf(
+				"a holder was told that there are %d slots here; this client, %d: each is given numbers below its own", now.N, a.n)})
+		}
+	})
+	return asking.Wait
 }

@@ -35,7 +35,9 @@
 //
 // # Not guaranteed
 //
-//   - That at most n hold at a time, unless all have the same n.
+//   - That at most n hold at a time, unless all have the same n. The first that
+//     comes with another n to those who hold reports that, once for a client
+//     ([event.Differs]).
 //   - The cooldown may take longer: it begins when any client that acquires
 //     finds the number free, not when it became so. It is measured by the
 //     leader's clock alone, in the nodes' times, and is wrong by as much as
@@ -71,7 +73,8 @@
 //
 // Acquire: 6 requests in 4 round trips where numbers are free, and one more of
 // each where another number has been used for the first time since this process
-// looked; release: one. Only the first in line watches the holders, and is
+// looked; one more beside the last if another holds, to compare n, and two for
+// an owner's own number; release: one. Only the first in line watches the holders, and is
 // woken when one goes. An owner also writes once in each call, and reads the
 // nodes of all numbers, the first time; with its number known it takes no place
 // in the line. Where only other owners' numbers are free, the first in line

@@ -193,20 +193,6 @@ func (l Layout) describe(ctx context.Context, c *coord.Client, now *State) error
 	return err
 }
 
-// Counts returns how many numbers there are, as the holders of the first few
-// were told: one count, if they agree. A listing, and a read for each of these.
-func (l Layout) Counts(ctx context.Context, c *coord.Client, few int) (counts []int, err error) {
-	held, err := children(ctx, c, l.Held())
-	for _, number := range held[:min(few, len(held))] {
-		now := State{Number: number}
-		if err = cmp.Or(err, l.describe(ctx, c, &now)); now.N > 0 {
-			counts = append(counts, now.N)
-		}
-	}
-	slices.Sort(counts)
-	return slices.Compact(counts), err
-}
-
 // said takes a holder's data apart: who it is, and how many numbers there are
 // for it.
 func said(data string) (owner string, n int) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/slots"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -320,4 +321,34 @@ func TestOnlyTheFirstInLineIsWokenByARelease(t *testing.T) {
 	for _, wait := range waits[1:] {
 		release(s, coordtest.Had(s, wait))
 	}
+}
+
+// While N is being changed that is no fault, so nobody is refused.
+func TestTheFirstThatComesWithAnotherNumberOfSlotsReportsThatOnce(t *testing.T) {
+	each(t, func(s scene) {
+		told := map[string][]string{}
+		use := func(name string, n int, opts ...slots.Option) *slots.Slots {
+			return of(s, s.Open(coord.WithObserver(func(e event.Event) {
+				if e.Kind == event.Differs {
+					told[name] = append(told[name], e.Path+": "+e.Err.Error())
+				}
+			})), s.W.Path("ids"), n, opts...)
+		}
+		one, same := use("one", 2, slots.Durable("host", time.Hour)), use("same", 2)
+		first := has(s, one, 0)
+		release(s, has(s, same, 1))
+		require.Empty(s, told)
+		more := use("more", 3)
+		for range 2 {
+			release(s, has(s, more, 1))
+		}
+		second := has(s, more, 1)
+		release(s, first)
+		first = has(s, one, 0) // its own number
+		require.Equal(s, map[string][]string{
+			"more": {s.W.Path("ids") + ": a holder was told that there are 2 slots here; this client, 3: each is given numbers below its own"},
+			"one":  {s.W.Path("ids") + ": a holder was told that there are 3 slots here; this client, 2: each is given numbers below its own"},
+		}, told)
+		release(s, first, second)
+	})
 }

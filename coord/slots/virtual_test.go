@@ -302,8 +302,15 @@ func TestAnAcquireIsSixRequestsInFourRoundTrips(t *testing.T) {
 			zkembed.OpCreate: 1, zkembed.OpGetChildren2: 2, zkembed.OpGetData: 1, zkembed.OpMulti: 1, zkembed.OpDelete: 1,
 		}, asked)
 		require.Equal(b, 4*way, took)
+		other := acquired(b, of(b, b.Open(), "/ids", 2))
 		begun = time.Now()
 		release(b, slot)
 		require.Equal(b, way, time.Since(begun))
+		release(b, acquired(b, s)) // and hears of the change
+		begun = time.Now()
+		asked = coordtest.Spent(b.Server, c, func() { slot = acquired(b, s) })
+		require.Equal(b, 4*way, time.Since(begun), "another is asked in the meantime")
+		require.Equal(b, 2, asked[zkembed.OpGetData])
+		release(b, slot, other)
 	})
 }

@@ -94,18 +94,6 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}).run(s, c)
 }
 
-// tellCounts notes that holders were told another number of slots: more, or
-// fewer, than this process counts on. A look that takes long says nothing.
-func (t *seat) tellCounts(ctx context.Context, client *coord.Client) {
-	ctx, cancel := context.WithTimeout(ctx, look.LearnWithin)
-	defer cancel()
-	counts, err := slots.LayoutOf(string(t.verb.Path)).Counts(ctx, client, look.MostNamed)
-	others := slices.DeleteFunc(counts, func(n int) bool { return n == t.verb.count() })
-	if err == nil && len(others) > 0 {
-		t.streams.Note("%s: a holder was told that there are %s; this one, %d", t.verb.Path, term.Plural(others[0], "slot", "slots"), t.verb.count())
-	}
-}
-
 // hasNumber fails if no number is the owner's, who may be misspelt.
 func (v *SlotVerb) hasNumber(ctx context.Context, all *slots.Slots) error {
 	numbers, err := all.List(ctx)
@@ -143,7 +131,6 @@ func (t *seat) take(*turn) (acquirer[holding], error) {
 			return holding{}, err
 		}
 		t.slot = slot
-		t.tellCounts(ctx, t.client)
 		h := alone(slot)
 		h.release = slot.Release
 		return h, nil

@@ -44,7 +44,7 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		require.Zero(t, cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Exit())
 		require.NotContains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
 		holder := cmdtest.On(t, w, numbered(w, cmdtest.UntilEOF)...).Begun()
-		cmdtest.On(t, w, "slot", w.Path("ids"), "3", "--", "true").Ends(0, "a holder was told that there are 2 slots; this one, 3")
+		cmdtest.On(t, w, "slot", w.Path("ids"), "3", "--", "true").Ends(0, "a holder was told that there are 2 slots here; this client, 3")
 		holder.LetGo(5)
 		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
 	})
