@@ -10,7 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// The recipes of one's own that docs/recipes.md shows.
+// The recipes that docs/authoring.md shows.
 
 // startAcquire begins an acquire, and returns when it waits, or is over.
 func (b bubble) startAcquire(acquire func(context.Context) (*coord.Hold, error)) <-chan outcome {

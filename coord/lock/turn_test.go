@@ -16,8 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Each row of the table in docs/recipes.md that says what a turn of a local
-// queue can and cannot do has a test here.
+// What the doc of lock.LocalQueue says that a turn of a local queue can and
+// cannot do has a test here.
 
 // inTurn takes a turn of a local queue and has another goroutine wait for the
 // next.
