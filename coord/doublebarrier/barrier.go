@@ -214,7 +214,7 @@ func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 // barrier that is used again is made again.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return recipe.Remove(ctx, b.client, recipe.Tree{Root: b.path, Parts: []recipe.Part{
-		{Nodes: ready}, {Nodes: dataOf + "*"}, {Nodes: resultsOf + "*"}, {Nodes: "*", Who: Kind},
+		{Nodes: ready}, {Nodes: dataOf + "*"}, {Nodes: resultsOf + "*"}, {Nodes: reasonOf + "*"}, {Nodes: "*", Who: Kind},
 	}})
 }
 
@@ -242,10 +242,16 @@ type IncompleteError struct {
 	// their session, gave up, or crashed after they had finished but before
 	// that was seen.
 	Missing []int
+	// Reasons are why members gave up, by index: what they handed to
+	// [Member.Abandon], or the error of a function of [Barrier.Do], each up to
+	// 200 bytes. Who crashed has none, nor has who is not among the first 16
+	// that gave one, or does not fit into 1 KiB.
+	Reasons map[int]string
 }
 
 func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("round %d ended with %d of %d members missing: %v", e.Round, len(e.Missing), e.Members, e.Missing)
+	return fmt.Sprintf("round %d ended with %d of %d members missing: %v%s",
+		e.Round, len(e.Missing), e.Members, e.Missing, inWords(e.Missing, e.Reasons))
 }
 
 // Is makes the error match [ErrIncomplete].

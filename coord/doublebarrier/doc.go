@@ -73,14 +73,14 @@
 // {"format":1,"size":2,"round":7,"first":17,"next":19,"open":true}, and while
 // the round is open the names of its members: those with the numbers from first
 // to before next. "missing" lists the members missing in a round that is over,
-// and "past" has earlier rounds whose outcome a member has yet to read. Only
-// [Barrier.Remove] deletes ready. What the members of round 7 brought stands in
-// data-7 and results-7, a line of JSON with the lengths by index, and the
-// bytes; they are deleted when a round begins after all members of round 7 have
-// gone. A member's node names its owner; a line "data" with the member's data
-// follows, or once it has finished, a line "done" with its result. The recipe
-// is more than a line and a rule: PROTOCOL.md has the protocol and why it is
-// right.
+// "reasons" says why, and "past" has earlier rounds whose outcome a member has
+// yet to read. Only [Barrier.Remove] deletes ready. What the members of round 7
+// brought stands in data-7 and results-7, a line of JSON with the lengths by
+// index, and the bytes; and why its member 2 gave up, in reason-7-2. They are
+// deleted when a round begins after all members of round 7 have gone. A
+// member's node names its owner; a line "data" with the member's data follows,
+// or once it has finished, a line "done" with its result. The recipe is more
+// than a line and a rule: PROTOCOL.md has the protocol and why it is right.
 //
 // # Cost
 //
@@ -90,10 +90,11 @@
 // twice: at most 11n+3 requests in a round, 9n when all come and finish
 // together. Up to n = 32, each member lists the others along with its create: a
 // request more, and four round trips to enter. A death wakes the next member
-// only. Data and results cost each member a request, the data n-1 more and a
-// round trip for the member that completes the round. A member that waits for a
-// later round makes up to 6 requests for each round that passes, and hears
-// nothing else.
+// only. Where members are missing, the first in the round lists, and reads up
+// to 16 reasons. Data and results cost each member a request, the data n-1 more
+// and a round trip for the member that completes the round. A member that waits
+// for a later round makes up to 6 requests for each round that passes, and
+// hears nothing else.
 //
 // Every member reads ready when the round begins, with n names of 57 bytes,
 // which limits n: [MaxMembers] is 4000, at a path of at most 116 bytes.

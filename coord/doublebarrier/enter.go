@@ -294,12 +294,8 @@ func (m *Member) begin(ctx context.Context, r snapshot, there *listing) error {
 	if errors.Is(err, coord.ErrBadVersion) {
 		return nil
 	}
+	if err == nil {
+		b.tidy(ctx, there, next.Past)
+	}
 	return err
-}
-
-// withdraw deletes the own node. It takes at most 50 ms when ctx has ended.
-func withdraw(ctx context.Context, h *coord.Hold) {
-	ctx, cancel := recipe.Grace(ctx)
-	defer cancel()
-	_ = h.Release(ctx) // a node that is not deleted yet is deleted in the background
 }

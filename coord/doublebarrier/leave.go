@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -133,7 +134,9 @@ func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
 	case slices.Contains(past.Missing, l.index):
 		return true, fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, past.Number)
 	}
-	return true, &IncompleteError{Round: past.Number, Members: l.Count(), Missing: slices.Clone(past.Missing)}
+	return true, &IncompleteError{
+		Round: past.Number, Members: l.Count(), Missing: slices.Clone(past.Missing), Reasons: maps.Clone(past.Reasons),
+	}
 }
 
 // finish shows the others that the member has finished.
@@ -193,7 +196,7 @@ func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[i
 // as the own node is there, which the transaction checks, ready cannot be about
 // a later round without telling how this one ended.
 func (l *leaver) close(ctx context.Context) (closed bool, err error) {
-	over := l.seen.closing(l.missing)
+	over := l.seen.closing(l.missing, l.barrier.reasons(ctx, l.open.round, l.missing))
 	var results []coord.Op
 	if slices.ContainsFunc(l.results, func(r []byte) bool { return r != nil }) {
 		over.Results = true

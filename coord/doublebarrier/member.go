@@ -96,18 +96,24 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 		m.results, err = m.leave(ctx, content{m.barrier.client.Identity(), true, result}, gather)
 		m.outcome = m.barrier.client.Failure("leave", m.barrier.path, err)
 		m.ended = true
-		withdraw(ctx, m.hold)
+		if errors.Is(err, ErrIncomplete) {
+			err = nil
+		}
+		m.withdraw(ctx, err)
 	}
 	return m.results, m.outcome
 }
 
 // Abandon gives the place up without having finished: the member is missing in
-// the round's outcome. It answers and waits as [coord.Hold.Release] does.
-func (m *Member) Abandon(ctx context.Context) error { return m.hold.Release(ctx) }
+// the round's outcome, and cause, if not nil, is the reason that the others get
+// ([IncompleteError.Reasons]). It answers and waits as [coord.Hold.Release]
+// does.
+func (m *Member) Abandon(ctx context.Context, cause error) error { return m.giveUp(ctx, cause) }
 
 // Do enters, runs f, and leaves. f's context ends when the others do not count
 // on the member any more. When f fails or panics, the member is missing in the
-// round's outcome, and Do returns f's error without waiting for the others.
+// round's outcome, and Do returns f's error, which is also the reason that the
+// others get, without waiting for them.
 func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
 	if f == nil {
 		return b.client.Failure("do", b.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
@@ -116,8 +122,10 @@ func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member)
 	if err != nil {
 		return err
 	}
-	defer withdraw(ctx, m.hold) // has an effect unless Leave was called
+	cause := errors.New("its function has not returned")
+	defer func() { m.withdraw(ctx, cause) }() // has an effect unless Leave was called
 	if err := f(m.Context(ctx), m); err != nil {
+		cause = err
 		if lost := m.Err(); errors.Is(lost, coord.ErrLost) && !errors.Is(err, lost) {
 			err = recipe.Joined(err, lost)
 		}

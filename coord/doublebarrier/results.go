@@ -74,14 +74,23 @@ const (
 )
 
 // IsVector reports whether the node of this name, below a barrier's path, has
-// what the members of a round have brought.
-func IsVector(name string) bool {
-	number, found := strings.CutPrefix(name, dataOf)
-	if !found {
-		number, found = strings.CutPrefix(name, resultsOf)
+// what members of a round have brought, or why one gave up.
+func IsVector(name string) bool { return roundOf(name) > 0 }
+
+// roundOf returns the round of a vector or reason, or 0 for other nodes.
+func roundOf(name string) int64 {
+	for _, of := range []string{dataOf, resultsOf, reasonOf} {
+		if number, found := strings.CutPrefix(name, of); found {
+			number, _, _ = strings.Cut(number, "-") // the index follows
+			n, _ := strconv.ParseInt(number, 10, 64)
+			return n
+		}
 	}
-	_, err := strconv.ParseInt(number, 10, 64)
-	return found && err == nil
+	return 0
+}
+
+func isOfRound(name string, rounds []round) bool {
+	return slices.ContainsFunc(rounds, func(r round) bool { return r.Number == roundOf(name) })
 }
 
 func (b *Barrier) vector(r round, of string) string {
@@ -92,9 +101,7 @@ func (b *Barrier) vector(r round, of string) string {
 // kept.
 func (b *Barrier) deleted(there *listing, kept []round) (ops []coord.Op) {
 	for _, name := range there.vectors {
-		if !slices.ContainsFunc(kept, func(r round) bool {
-			return b.node(name) == b.vector(r, dataOf) || b.node(name) == b.vector(r, resultsOf)
-		}) {
+		if !strings.HasPrefix(name, reasonOf) && !isOfRound(name, kept) {
 			ops = append(ops, coord.DeleteOp(b.node(name), -1))
 		}
 	}

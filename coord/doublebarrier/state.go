@@ -22,6 +22,8 @@ type round struct {
 	Missing []int `json:"missing,omitempty"` // once it is over: who was not seen to finish
 	Data    bool  `json:"data,omitempty"`    // the members have brought some
 	Results bool  `json:"results,omitempty"` // once it is over: the members have left some
+
+	Reasons map[int]string `json:"reasons,omitempty"` // once it is over: why members are missing; older versions write none, and drop them
 }
 
 // has reports whether a node stands for a member of the round, alive since it
@@ -85,8 +87,8 @@ func (s state) opening(line []coord.Contender, least int) (next state, enough bo
 }
 
 // closing returns the state in which the open round is over.
-func (s state) closing(missing []int) state {
-	s.Open, s.Members, s.Missing = false, nil, missing
+func (s state) closing(missing []int, reasons map[int]string) state {
+	s.Open, s.Members, s.Missing, s.Reasons = false, nil, missing, reasons
 	return s
 }
 
@@ -99,7 +101,7 @@ func (s state) resized(size int) state {
 		for i := range missing {
 			missing[i] = i
 		}
-		s = s.closing(missing)
+		s = s.closing(missing, nil)
 	}
 	s.Size, s.Past = size, nil
 	return s

@@ -54,17 +54,18 @@ func TestAnOutcomeIsKeptAsLongAsAMemberOfItsRoundIsThere(t *testing.T) {
 		at++
 	}
 	open()
-	s = s.closing([]int{0})
+	s = s.closing([]int{0}, map[int]string{0: "why"})
 	open(0) // the first round's member is slow
 	_, over := s.outcome(2)
 	require.False(t, over)
-	s = s.closing(nil)
+	s = s.closing(nil, nil)
 	open(0)
 	open(0) // the third crashed, and nobody is left to ask for its outcome
 	for number, want := range map[int64][]int{1: {0}} {
 		r, over := s.outcome(number)
 		require.True(t, over)
 		require.Equal(t, want, r.Missing)
+		require.Equal(t, map[int]string{0: "why"}, r.Reasons)
 	}
 	for _, number := range []int64{2, 3, 4} {
 		_, over := s.outcome(number)
@@ -91,12 +92,22 @@ func TestReadyCanBeReadBack(t *testing.T) {
 	for _, s := range []state{
 		{Format: format, Size: 3},
 		{Format: format, Size: 2, Open: true, round: round{Number: math.MaxInt64, First: 1, Next: math.MaxInt32}, Members: []string{"a", "b"}},
-		{Format: format, Size: 2, round: round{Number: 8, Missing: []int{0, 1}}, Past: []round{{Number: 3, Missing: []int{1}}}},
+		{Format: format, Size: 2, round: round{Number: 8, Missing: []int{0, 1}}, Past: []round{{Number: 3, Missing: []int{1}, Reasons: map[int]string{1: "why"}}}},
 	} {
 		back, err := decode(encode(s))
 		require.NoError(t, err)
 		require.Equal(t, s, back)
 	}
+}
+
+// A version without reasons writes none, and one with more reads this one's.
+func TestReadyOfAnOlderAndANewerVersionIsRead(t *testing.T) {
+	s, err := decode([]byte(`{"format":1,"size":2,"round":7,"first":17,"next":19,"missing":[1],"open":false}`))
+	require.NoError(t, err)
+	require.Equal(t, state{Format: format, Size: 2, round: round{Number: 7, First: 17, Next: 19, Missing: []int{1}}}, s)
+	s, err = decode([]byte(`{"format":1,"size":2,"round":7,"first":17,"next":19,"missing":[1],"reasons":{"1":"why"},"news":[1],"open":false}`))
+	require.NoError(t, err)
+	require.Equal(t, map[int]string{1: "why"}, s.Reasons)
 }
 
 // The opening of any barrier that New accepts fits into one packet, also for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -127,21 +128,26 @@ func (h *history) check(t testing.TB, n, least int) {
 // missing returns the one verdict of a round.
 func (s *seen) missing(t testing.TB, number int64) (missing []int, known bool) {
 	t.Helper()
+	var verdict doublebarrier.IncompleteError
 	for index, err := range s.verdicts {
-		var incomplete *doublebarrier.IncompleteError
-		var told []int
-		if err != nil {
+		told := doublebarrier.IncompleteError{Round: number, Members: s.members}
+		if incomplete := new(doublebarrier.IncompleteError); err != nil {
 			require.ErrorAs(t, err, &incomplete)
-			require.Equal(t, number, incomplete.Round)
-			told = incomplete.Missing
+			told = *incomplete
 		}
-		require.NotContains(t, told, index, "round %d: member %d is missing and knows it", number, index)
+		require.NotContains(t, told.Missing, index, "round %d: member %d is missing and knows it", number, index)
+		for member, why := range told.Reasons {
+			require.Contains(t, told.Missing, member, "round %d: why %d is missing, which is not", number, member)
+			if strings.HasPrefix(why, "result ") {
+				require.Equal(t, brings(number, member), why)
+			}
+		}
 		if known {
-			require.Equal(t, missing, told, "round %d: two verdicts", number)
+			require.Equal(t, verdict, told, "round %d: two verdicts", number)
 		}
-		missing, known = told, true
+		verdict, known = told, true
 	}
-	return missing, known
+	return verdict.Missing, known
 }
 
 // workers is a pool of processes that use the barrier /b until it has seen
@@ -257,7 +263,7 @@ func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) 
 	}
 	time.Sleep(upTo(r, w.pace))
 	if f == abandons {
-		require.NoError(w, m.Abandon(context.Background()))
+		require.NoError(w, m.Abandon(context.Background(), errors.New(brings(m.Round(), m.Index()))))
 		return true
 	}
 	return w.leave(r, c, m, f)

@@ -3,6 +3,7 @@
 package cmdtest
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -47,7 +49,10 @@ func InBarrier(t *testing.T, w *zktest.World, n int) {
 	t.Helper()
 	zktest.Eventually(t, Soon, func() bool {
 		names, _, err := w.Admin().Children(w.Path("b"))
-		return (err == nil || n == 0) && max(0, len(names)-1) == n // ready is one of them
+		members := slices.DeleteFunc(names, func(name string) bool {
+			return slices.Contains(doublebarrier.Parts(), name) || doublebarrier.IsVector(name)
+		})
+		return (err == nil || n == 0) && len(members) == n
 	}, "%d are at %s", n, w.Path("b"))
 }
 

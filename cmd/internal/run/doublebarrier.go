@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strconv"
@@ -193,33 +194,43 @@ func (p *place) whoHasNotFinished(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d of %d have not finished: %s", len(absent), p.member.Count(), strings.Join(who, ", ")), err
 }
 
-// giveBack makes this member missing. If that fails, the others wait until the
-// session has expired.
+// giveBack makes this member missing.
 func (p *place) giveBack() error {
+	p.abandon(errors.New("the command was not run"))
+	return nil
+}
+
+// abandon makes this member missing, and says why. If that fails, the others
+// wait until the session has expired.
+func (p *place) abandon(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
-	_ = p.member.Abandon(ctx)
-	return nil
+	_ = p.member.Abandon(ctx, cause)
 }
 
 // complete leaves if the command has succeeded: it waits for the others, until
 // a signal comes. A command that was asked to end may only have tidied up: its
 // member is missing.
 func (p *place) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
-	defer func() { _ = p.giveBack() }() // has an effect unless it has left
+	var cause error
+	defer func() { p.abandon(cause) }() // has an effect unless it has left
 	switch {
 	case status != term.ExitOK:
+		cause = fmt.Errorf("its command ended with status %d", status)
 		return status, nil
 	case asked:
-		return term.ExitLost, errors.New("another client asked for the place before the command ended")
+		cause = errors.New("another client asked for the place before the command ended")
+		return term.ExitLost, cause
 	}
 	ctx, calm := patience()
 	defer calm()
 	var sig term.Signalled
 	if errors.As(context.Cause(ctx), &sig) {
+		cause = sig
 		return 128 + int(sig.Signal), nil
 	}
 	err := p.leave(ctx)
+	cause = err
 	switch {
 	case err == nil:
 		return term.ExitOK, nil
@@ -234,14 +245,15 @@ func (p *place) complete(status int, asked bool, patience func() (context.Contex
 }
 
 func (p *place) story(inside float64, err error) map[string]any {
-	missing := []int{}
+	missing, reasons := []int{}, map[int]string{}
 	var incomplete *doublebarrier.IncompleteError
 	if errors.As(err, &incomplete) {
 		missing = incomplete.Missing
+		maps.Copy(reasons, incomplete.Reasons)
 	}
 	m := p.member
 	story := map[string]any{
-		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "inside": inside,
+		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "reasons": reasons, "inside": inside,
 	}
 	if p.verb.Results {
 		results := make([]any, len(p.results))

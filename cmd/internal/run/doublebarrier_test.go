@@ -122,11 +122,13 @@ func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		bad := cmdtest.Member(t, w, 3, "exit 7")
 		cmdtest.InBarrier(t, w, 1)
-		good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0")}
+		good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0", "--json")}
 		require.Equal(t, 7, bad.Exit())
 		for _, p := range good {
-			p.Ends(exitMissing, "1 of 3 members missing: [0]")
+			p.Ends(exitMissing, `1 of 3 members missing: [0]; 0: "its command ended with status 7"`)
 		}
+		story, _, _ := strings.Cut(good[1].Stderr.String(), "\n")
+		require.Equal(t, map[string]any{"0": "its command ended with status 7"}, cmdtest.Parse[map[string]any](t, story)["reasons"])
 		cmdtest.InBarrier(t, w, 0)
 	})
 }

@@ -1,0 +1,111 @@
+package doublebarrier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// Why a member gave up stands in a node of its own, made by the transaction
+// that deletes the member's. Whoever closes the round reads it, and hands it to
+// all along with the outcome.
+const reasonOf = "reason-"
+
+// The outcome stays small, however many give up.
+const (
+	mostReasons   = 16
+	longestReason = 200  // bytes
+	allReasons    = 1024 // bytes, as the record has them
+)
+
+func (b *Barrier) reason(r round, index int) string {
+	return b.vector(r, reasonOf) + "-" + strconv.Itoa(index)
+}
+
+// giveUp deletes the own node, and says why if cause is not nil.
+func (m *Member) giveUp(ctx context.Context, cause error) error {
+	if cause != nil {
+		why := strings.ToValidUTF8(cause.Error(), "\uFFFD")
+		why = strings.ToValidUTF8(why[:min(len(why), longestReason)], "")
+		said := content{owner: m.barrier.client.Identity(), data: []byte(why)}
+		_ = m.hold.Along(coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // a hold that has ended says nothing
+	}
+	return m.hold.Release(ctx)
+}
+
+// withdraw is giveUp that takes at most 50 ms when ctx has ended.
+func (m *Member) withdraw(ctx context.Context, cause error) {
+	ctx, cancel := recipe.Grace(ctx)
+	defer cancel()
+	_ = m.giveUp(ctx, cause) // a node that is not deleted yet is deleted in the background
+}
+
+// reasons reads why members of a round are missing. It is for people: who has
+// not said it, or whose reason cannot be read, has none.
+func (b *Barrier) reasons(ctx context.Context, r round, missing []int) map[int]string {
+	if len(missing) == 0 {
+		return nil
+	}
+	var names []string
+	err := b.client.Retry(ctx, func(ctx context.Context) (err error) {
+		names, err = b.client.Children(ctx, b.path)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	var those []int
+	var nodes []string
+	for _, index := range missing {
+		if name := strings.TrimPrefix(b.reason(r, index), b.path+"/"); slices.Contains(names, name) && len(nodes) < mostReasons {
+			those, nodes = append(those, index), append(nodes, name)
+		}
+	}
+	said := make([]string, len(nodes))
+	b.each(ctx, nodes, func(i int, c content, err error) {
+		if err == nil {
+			said[i] = string(c.data)
+		}
+	})
+	reasons, room := map[int]string{}, allReasons
+	for i, why := range said {
+		encoded, _ := json.Marshal(why) // cannot fail: a string
+		if room -= len(encoded); why != "" && room >= 0 {
+			reasons[those[i]] = why
+		}
+	}
+	if len(reasons) == 0 {
+		return nil // as those see it who read the record
+	}
+	return reasons
+}
+
+// tidy deletes the reasons that were said in rounds other than those kept. What
+// it leaves behind, the next round's does.
+func (b *Barrier) tidy(ctx context.Context, there *listing, kept []round) {
+	for _, name := range there.vectors {
+		if strings.HasPrefix(name, reasonOf) && !isOfRound(name, kept) {
+			if err := b.client.Delete(ctx, b.node(name), -1); err != nil && !errors.Is(err, coord.ErrNoNode) {
+				return
+			}
+		}
+	}
+}
+
+// inWords are reasons as an error shows them.
+func inWords(missing []int, reasons map[int]string) string {
+	var said strings.Builder
+	for _, index := range missing {
+		if why, some := reasons[index]; some {
+			fmt.Fprintf(&said, "; %d: %q", index, why)
+		}
+	}
+	return said.String()
+}
