@@ -135,7 +135,7 @@ func TestTheCommandsInTheDocuments(t *testing.T) {
 	require.NoError(t, os.WriteFile(bin+"/zkCli.sh", []byte(zkCli), 0o700)) //nolint:gosec // a program
 	d := newDesk(t, bin, "127.0.0.1:1")
 	t.Run("valid where they cannot be run", d.checkBlocks)
-	t.Run("usage", d.compareUsage)
+	t.Run("reference", d.compareReference)
 	t.Run("within the text", d.checkText)
 	t.Run("F95 whatever stands in an item or a key is delivered or refused", d.checkHostile)
 	t.Run("run", func(t *testing.T) { runBlocks(t, bin) })
@@ -242,7 +242,6 @@ func (d *desk) checkBlocks(t *testing.T) {
 
 var (
 	verbWord = regexp.MustCompile(`^[a-z]+$`)
-	ownFlag  = regexp.MustCompile(`(?m)^ +(?:(-[a-z]), )?(--[a-z][a-z-]*)`)
 	flagWord = regexp.MustCompile(`(?:^|[\s\[|])(--[a-z][a-z-]*)`)
 )
 
@@ -290,25 +289,15 @@ func (d *desk) understood(line string) error {
 	return nil
 }
 
-// compareUsage compares what the document of the command says of a verb with
-// what the verb says of itself: every flag of either is in the other.
-func (d *desk) compareUsage(t *testing.T) {
-	usage, own := map[string]string{}, map[string]string{}
-	for _, b := range blocksOfKind(t, "usage") {
-		for line := range strings.Lines(b.text) {
-			require.NoError(t, d.understood(line), "%v: %s", b, line)
-			verb, text, err := d.help(line)
-			require.NoError(t, err)
-			usage[verb] += line
-			own[verb], _, _ = strings.Cut(text, "Flags of every verb:")
-		}
+// compareReference compares the reference with what the program's parser knows.
+func (d *desk) compareReference(t *testing.T) {
+	const name = root + "/docs/command.md"
+	written, err := exec.CommandContext(t.Context(), d.bin+"/zkcoord", "__reference").Output()
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(name, written, 0o644)) //nolint:gosec // as the others
 	}
-	for verb, text := range own {
-		for _, flag := range ownFlag.FindAllStringSubmatch(text, -1) {
-			known := flag[2] == "--help" || strings.Contains(usage[verb], flag[2]) || flag[1] != "" && strings.Contains(usage[verb], " "+flag[1]+" ")
-			require.True(t, known, "zkcoord %s: no usage in the documents has %s", verb, flag[2])
-		}
-	}
+	require.Equal(t, string(written), read(t, name), "go test ./internal/docs -run TheCommandsInTheDocuments/reference -update")
 }
 
 var inline = regexp.MustCompile("`((?:make|zkcoord|coorddemo) [^`]*|go run [.]/[^`]*)`")

@@ -278,7 +278,7 @@ var kinds = map[string]string{
 	"go.mod":       "see go main.go",
 	"sh":           "run",
 	"sh elsewhere": "for another machine, or for hours: every command is checked",
-	"usage":        "compared with the help",
+	"usage":        "written by the program",
 	"json":         "parsed",
 	"yaml":         "checked by the types of Kubernetes, in tools/manifests",
 	"ini":          "a systemd unit, checked by systemd-analyze in packaging",

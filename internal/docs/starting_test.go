@@ -183,7 +183,7 @@ const (
 	zkLibrary = "go-zookeeper/zk"
 )
 
-var update = flag.Bool("update", false, "draw the packages anew in docs/design.md")
+var update = flag.Bool("update", false, "write anew what documents show of the code")
 
 // imports returns, for each package of the library, the command and the proofs,
 // which others it imports in code that is no test, on Linux, and whether it

@@ -58,9 +58,10 @@ type verbs struct {
 
 	Completion completionVerb `cmd:"" help:"Write what a shell needs to complete command lines."`
 
-	Farewell attend.Farewell `cmd:"" name:"__farewell" hidden:""`
-	Manual   manualVerb      `cmd:"" name:"__manual" hidden:""`
-	Seller   demo.SellerVerb `cmd:"" name:"__seller" hidden:""`
+	Farewell  attend.Farewell `cmd:"" name:"__farewell" hidden:""`
+	Manual    manualVerb      `cmd:"" name:"__manual" hidden:""`
+	Reference referenceVerb   `cmd:"" name:"__reference" hidden:""`
+	Seller    demo.SellerVerb `cmd:"" name:"__seller" hidden:""`
 }
 
 const about = `Coordination on ZooKeeper, to see and to use.

@@ -372,10 +372,10 @@ func TestTheServersTickBoundsItsSessions(t *testing.T) {
 	server.EndsBy(syscall.SIGINT, 0)
 }
 
-// section is a part of the command's document.
+// section is a part of the document about the verbs that look.
 func section(t *testing.T, title string) string {
 	t.Helper()
-	text := string(cmdtest.Must(os.ReadFile("../../../docs/command.md")))
+	text := string(cmdtest.Must(os.ReadFile("../../../docs/looking.md")))
 	_, text, found := strings.Cut(text, "\n## "+title+"\n")
 	require.True(t, found, title)
 	text, _, _ = strings.Cut(text, "\n## ")

@@ -172,7 +172,7 @@ func allExamples(app *kong.Application) string {
 }
 
 const seeAlso = "flock(1), timeout(1), systemd.service(5)\n\n" +
-	"command.md and running.md, in the folder doc/zkcoord of the installation: the reference, and how CMD runs under a lock."
+	"command.md, running.md and looking.md, in the folder doc/zkcoord of the installation: the reference, how CMD runs under a lock, and what the other verbs show."
 
 // examples are command lines for the help of each verb, without the program's
 // name. What follows # is for people.

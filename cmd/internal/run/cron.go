@@ -40,8 +40,8 @@ type CronVerb struct {
 	KeepLast   *int           `placeholder:"N" help:"Forget slots that are not of the newest N runs."`
 	List       bool           `help:"Show the slots on record at PATH, and how far the schedule has come."`
 	Rewind     bool           `help:"Have a schedule go on whose mark lies in the future, since a clock was wrong: it begins anew now. Set the clocks right first."`
-	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
-	OnRevoke   string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
+	OnRevoke   string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the schedule."`
 	Schedule   string         `arg:"" optional:"" help:"When: five fields as in a crontab, in quotes, or @hourly, @daily, @every 10m and the like."`
 	commandLine

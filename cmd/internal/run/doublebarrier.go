@@ -31,7 +31,7 @@ type DoubleBarrierVerb struct {
 	Results   bool           `help:"What CMD writes into the file COORD_RESULT is its result; at the end, show the results of all."`
 	Report    *time.Duration `placeholder:"D" positive:"" help:"Tell on standard error, each D, how many have come, and later who has not finished."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The barrier's path."`
 	commandLine

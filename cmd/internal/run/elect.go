@@ -30,8 +30,8 @@ type ElectVerb struct {
 	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
 	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The election's path."`
 	commandLine
 	limits

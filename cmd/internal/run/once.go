@@ -34,8 +34,8 @@ type OnceVerb struct {
 	List       bool           `help:"Show the jobs at PATH, and what became of them."`
 	Forget     bool           `help:"Forget what became of KEY: it is to be done again."`
 	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for another process that runs the job, connecting included, then exit with 124."`
-	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
-	OnRevoke   string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
+	OnRevoke   string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the jobs."`
 	Key        string         `arg:"" optional:"" help:"What is to be done once: any text of up to 200 bytes."`
 	commandLine

@@ -24,7 +24,7 @@ type queueReceive struct {
 	Backoff   time.Duration  `default:"1s" help:"The time from the first failure with an item to its next delivery; it doubles after each. Items behind it come first."`
 	Dead      *int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead, instead of delivering it again."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The queue's path."`
 	commandLine

@@ -31,7 +31,7 @@ type ShardsVerb struct {
 	Set          bool           `help:"Make --keys or --ranges the list, which members that run follow."`
 	Plan         bool           `help:"Show which keys would move, and move none."`
 	Without      []string       `placeholder:"ID" help:"With --plan: if this member were gone."`
-	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
 	Path         conn.NodePath  `arg:"" predictor:"path" help:"The path of the shards."`
 	commandLine
 }

@@ -25,8 +25,8 @@ type SlotVerb struct {
 	List      bool           `help:"Show the numbers at PATH: who holds them, and whose they are."`
 	Forget    string         `placeholder:"NAME" help:"Let others have the number that was kept for NAME."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The path of the slots."`
 	N         string         `arg:"" optional:"" help:"How many there are: CMD gets one of the numbers from 0 to N-1."`
 	commandLine

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+)
+
+// referenceVerb writes docs/command.md from what the parser knows.
+type referenceVerb struct{}
+
+// Run writes a section for each verb. Flags that several verbs have stand once,
+// before the verbs.
+func (referenceVerb) Run(s *term.Streams, app *kong.Kong) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# zkcoord, the reference\n\n<!-- Written by the program: begin. -->\n\n%s\n\n", strings.TrimSpace(app.Model.Help))
+	b.WriteString("[running.md](running.md) explains how CMD runs under a lock, [looking.md](looking.md) what the other verbs show and do, and\n" +
+		"[troubleshooting.md](troubleshooting.md) what a message or an exit status asks for.\n\n")
+	fmt.Fprintf(&b, "## Flags of every verb\n\n%s\n", flagTable(app.Model.Flags))
+	shared := sharedFlags(app.Model)
+	fmt.Fprintf(&b, "## Flags of the verbs that run CMD\n\n%s\n", flagTable(shared))
+	for _, verb := range app.Model.Leaves(true) {
+		describe(&b, verb, shared)
+	}
+	fmt.Fprintf(&b, "## Exit statuses\n\n%s\n\n## Environment\n\n%s\n\n<!-- Written by the program: end. -->\n",
+		bullets(statuses), bullets(variables(app.Model)))
+	_, err := fmt.Fprint(s.Out, b.String())
+	return err
+}
+
+func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
+	fmt.Fprintf(b, "## %s\n\n```usage\n%s %s\n```\n\n", verbName(verb), term.Program, synopsis(verb))
+	fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(verb.Help+"\n\n"+verb.Detail))
+	own := slices.DeleteFunc(slices.Clone(verb.Flags), func(f *kong.Flag) bool { return hasFlag(shared, f) })
+	if table := flagTable(own); table != "" {
+		b.WriteString(table + "\n")
+	}
+	lines, found := examples[verbName(verb)]
+	if !found {
+		return
+	}
+	b.WriteString("```sh elsewhere\n")
+	for line := range strings.Lines(lines) {
+		fmt.Fprintf(b, "%s %s\n", term.Program, strings.TrimRight(line, "\n"))
+	}
+	b.WriteString("```\n\n")
+}
+
+// sharedFlags are the flags that several verbs have with the same words.
+func sharedFlags(app *kong.Application) (shared []*kong.Flag) {
+	const several = 4
+	verbs := app.Leaves(true)
+	for _, verb := range verbs {
+		for _, f := range verb.Flags {
+			users := 0
+			for _, other := range verbs {
+				if hasFlag(other.Flags, f) {
+					users++
+				}
+			}
+			if users >= several && !hasFlag(shared, f) {
+				shared = append(shared, f)
+			}
+		}
+	}
+	return shared
+}
+
+// hasFlag reports whether there is a flag of that name and with the same words.
+func hasFlag(flags []*kong.Flag, f *kong.Flag) bool {
+	return slices.ContainsFunc(flags, func(o *kong.Flag) bool { return o.Name == f.Name && o.Help == f.Help })
+}
+
+// flagTable is empty without flags.
+func flagTable(flags []*kong.Flag) string {
+	var b strings.Builder
+	for _, f := range flags {
+		if f.Name == "help" || f.Hidden {
+			continue
+		}
+		name := "`" + strings.TrimSpace(f.String()) + "`"
+		for _, env := range f.Envs {
+			name += ", `" + env + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.ReplaceAll(name, "|", `\|`), strings.ReplaceAll(f.Help, "|", `\|`))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "| flag | |\n|---|---|\n" + b.String()
+}
+
+// bullets makes a list of paragraphs.
+func bullets(text string) string {
+	return "- " + strings.ReplaceAll(strings.TrimSpace(text), "\n\n", "\n- ")
+}
