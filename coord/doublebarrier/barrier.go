@@ -191,9 +191,14 @@ type Absentee struct {
 // in a round trip.
 func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 	r, err := b.ready.get(ctx)
-	if err != nil {
-		return nil, b.client.Failure("status", b.path, err)
+	var absent []Absentee
+	if err == nil {
+		absent, err = b.absent(ctx, r)
 	}
+	return absent, b.client.Failure("status", b.path, err)
+}
+
+func (b *Barrier) absent(ctx context.Context, r snapshot) ([]Absentee, error) {
 	absent, failures := make([]Absentee, len(r.Members)), make([]error, len(r.Members))
 	b.each(ctx, r.Members, func(index int, c content, err error) {
 		gone := errors.Is(err, coord.ErrNoNode)
@@ -204,7 +209,7 @@ func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 		}
 	})
 	if err := cmp.Or(failures...); err != nil {
-		return nil, b.client.Failure("status", b.path, err)
+		return nil, err
 	}
 	return slices.DeleteFunc(absent, func(a Absentee) bool { return a.Node == "" }), nil
 }

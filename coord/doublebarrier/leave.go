@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // hurry is for how long a leaver expects the end at any moment. Until then it
@@ -58,6 +60,29 @@ func (m *Member) leave(ctx context.Context, mark content, gather bool) (results 
 		return results, err
 	}
 	return nil, cmp.Or(m.hold.Err(), err) // a loss in any case
+}
+
+// unfinished says in an error who has not finished, of up to atOnce members,
+// and of more, how many are still there, finished or not. One request, and one
+// for each member, in one round trip; or two.
+func (m *Member) unfinished(ctx context.Context) (string, error) {
+	r, err := m.barrier.ready.get(ctx)
+	if err != nil || !r.Open || r.Number != m.Round() {
+		return "", err // it is over
+	}
+	if m.Count() > atOnce {
+		s, err := m.barrier.Status(ctx)
+		return fmt.Sprintf("%d of %d are still there", len(s.Inside), m.Count()), err
+	}
+	absent, err := m.barrier.absent(ctx, r)
+	if err != nil || len(absent) == 0 {
+		return "", err
+	}
+	var who []inspect.Contender
+	for _, a := range absent {
+		who = append(who, inspect.Contender{Node: a.Node, Owner: a.Owner})
+	}
+	return fmt.Sprintf("%d of %d have not finished: %s", len(absent), m.Count(), recipe.Names(who, len(who))), nil
 }
 
 // look does what the round's state calls for. It reports whether the round is

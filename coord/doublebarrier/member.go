@@ -55,10 +55,10 @@ func (m *Member) Data() [][]byte { return m.data }
 //
 // With any other error the outcome is not known to the caller: [coord.ErrLost]
 // when the others do not count on the member any more, [coord.ErrReleased]
-// after an Abandon, ctx's error when ctx ended first. Then the member gives up
-// its place, the others do not wait for it, and it may be missing in the
-// outcome although it has finished. Leave may be called again and gives the
-// same answer.
+// after an Abandon, ctx's error when ctx ended first, which after a deadline
+// names those who have not finished. Then the member gives up its place, the
+// others do not wait for it, and it may be missing in the outcome although it
+// has finished. Leave may be called again and gives the same answer.
 func (m *Member) Leave(ctx context.Context) error {
 	_, err := m.end(ctx, nil, false)
 	return err
@@ -94,12 +94,15 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 	if !m.ended {
 		var err error
 		m.results, err = m.leave(ctx, content{m.barrier.client.Identity(), true, result}, gather)
+		ending, cancel := recipe.Grace(ctx) // for both
+		defer cancel()
+		err = recipe.InVain(ctx, m.barrier.client, err, m.unfinished)
 		m.outcome = m.barrier.client.Failure("leave", m.barrier.path, err)
 		m.ended = true
 		if errors.Is(err, ErrIncomplete) {
 			err = nil
 		}
-		m.withdraw(ctx, err)
+		_ = m.giveUp(ending, err) // a node that is not deleted yet is deleted in the background
 	}
 	return m.results, m.outcome
 }

@@ -43,9 +43,17 @@ func outside(err error) error {
 // MostNamed is how many of those who are there an error names.
 const MostNamed = 3
 
-// HeldBy says who holds, of whom all are so many: the first few by what their
-// nodes say, or by the nodes' paths.
+// HeldBy says who holds, as [Names] does.
 func HeldBy(first []inspect.Contender, all int) string {
+	if len(first) == 0 {
+		return ""
+	}
+	return "held by " + Names(first, all)
+}
+
+// Names says who they are, of whom all are so many: the first few by what their
+// nodes say, or by the nodes' paths.
+func Names(first []inspect.Contender, all int) string {
 	var names []string
 	for _, c := range first[:min(MostNamed, len(first))] {
 		name := c.Node
@@ -55,13 +63,10 @@ func HeldBy(first []inspect.Contender, all int) string {
 		names = append(names, name)
 	}
 	said := strings.Join(names, ", ")
-	switch more := all - len(names); {
-	case said == "":
-		return ""
-	case more > 0:
-		return fmt.Sprintf("held by %s and %d more", said, more)
+	if more := all - len(names); more > 0 {
+		return fmt.Sprintf("%s and %d more", said, more)
 	}
-	return "held by " + said
+	return said
 }
 
 // longestOwner is how many bytes of what a node says are shown.

@@ -143,6 +143,25 @@ var vains = map[string]vain{
 		},
 		enters, `enter /r: context deadline exceeded; 2 of 3 have come`,
 	},
+	"double barrier, to leave it": {
+		func(b coordtest.Bubble, holder *coord.Client) {
+			coordtest.Go(func() error { return enters(b.Context(), holder) })
+			coordtest.Go(func() error { return enters(b.Context(), holder) })
+			time.Sleep(time.Second)
+		},
+		func(ctx context.Context, c *coord.Client) error {
+			d, err := doublebarrier.New(c, "/r", 3)
+			if err != nil {
+				return err
+			}
+			m, err := d.Enter(ctx)
+			if err != nil {
+				return err
+			}
+			return m.Leave(ctx)
+		},
+		`leave /r: context deadline exceeded; 2 of 3 have not finished: "ID", "ID"`,
+	},
 	"empty queue": {
 		func(coordtest.Bubble, *coord.Client) {}, receives, `receive /r: context deadline exceeded; the queue was empty`,
 	},
