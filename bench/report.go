@@ -71,11 +71,10 @@ func (r *report) tables(folder string) (string, error) {
 	r.ahead(&b)
 	for _, row := range rows {
 		var parts strings.Builder
-		for _, s := range row.sites {
-			if err := r.part(&parts, row, s, folder); err != nil {
-				return "", err
-			}
+		if err := r.part(&parts, row, row.sites[0], folder); err != nil {
+			return "", err
 		}
+		r.elsewhere(&parts, row)
 		if parts.Len() > 0 {
 			fmt.Fprintf(&b, "## %s\n\n%s\n\n%s", row.title, row.about, parts.String())
 		}
@@ -108,6 +107,37 @@ func (r *report) part(b *strings.Builder, row row, s *site, folder string) error
 		r.costsTable(b, row, s, who, names[len(names)-1])
 	}
 	return nil
+}
+
+// elsewhere is a table of a row's other sites: of each the first figure in the
+// largest of the row's cases.
+func (r *report) elsewhere(b *strings.Builder, row row) {
+	_, names := row.cases()
+	kase, column := names[len(names)-1], row.shows[0]
+	var there []*site
+	head := []string{strings.TrimPrefix(kase+": "+column.title, ": ")}
+	for _, s := range row.sites[1:] {
+		if r.find(s, row, kase, zkcoord).Run != "" {
+			there = append(there, s)
+			head = append(head, fmt.Sprintf("%s (× %s)", s.title, row.baseAt(s)))
+		}
+	}
+	if len(there) == 0 {
+		return
+	}
+	var lines [][]string
+	for _, name := range row.who {
+		line := []string{emphasis(name)}
+		for _, s := range there {
+			line = append(line, r.find(s, row, kase, name).show(column, row.baseAt(s)))
+		}
+		lines = append(lines, line)
+	}
+	fmt.Fprintf(b, "### %s: elsewhere\n\n", row.title)
+	table(b, head, lines)
+	for _, s := range there {
+		r.failures(b, row, s)
+	}
 }
 
 func (r row) baseAt(s *site) string {
@@ -163,9 +193,6 @@ func (c *cell) show(column column, base string) string {
 func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, kase string) {
 	columns := []column{
 		{title: "requests", figure: "requests", scale: 1},
-		{title: "answers and events", figure: "answers", scale: 1},
-		{title: "bytes sent", figure: "sent", scale: 1},
-		{title: "bytes received", figure: "got", scale: 1},
 		{title: "client CPU, µs", figure: "client", scale: 1e6},
 		{title: "server CPU, µs", figure: "server", scale: 1e6},
 	}
