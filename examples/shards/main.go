@@ -22,6 +22,8 @@ func replica(ctx context.Context, r *stage.Replica) error {
 	if err != nil {
 		return err
 	}
+	// A service that is stopped by a signal calls s.Leave first, so that no key
+	// is cut off: see docs/starting.md.
 	return s.Run(ctx, func(ctx context.Context, tenant string, h coord.Held) error {
 		r.Say("serves the %s, with token %d", tenant, h.Token())
 		select {

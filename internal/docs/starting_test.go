@@ -24,8 +24,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/cron"
+	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/shards"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -79,6 +84,128 @@ func TestF97TheWholeProgramInTheDocumentsWritesOneReportHoweverManyHostsStartIt(
 		require.Equal(t, 1, written, name)
 	}
 }
+
+// serve calls run, the Run or Stay of a recipe, until a signal ends signalled.
+// Then leave, if not nil, has the grace to end it in order, before run's
+// context ends. A planned stop is no error.
+func serve(signalled context.Context, grace time.Duration, run, leave func(context.Context) error) error {
+	ctx, end := context.WithCancel(context.WithoutCancel(signalled))
+	defer end()
+	defer context.AfterFunc(signalled, func() {
+		defer end()
+		if leave != nil {
+			leaving, cancel := context.WithTimeout(ctx, grace)
+			defer cancel()
+			_ = leave(leaving) // if it fails, run ends all the same
+		}
+	})()
+	err := run(ctx)
+	if signalled.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// planned is docs/starting.md's service with shards.
+func planned(signalled context.Context, tenants *shards.Shards, own shards.Func) error {
+	run := func(ctx context.Context) error { return tenants.Run(ctx, own) }
+	err := serve(signalled, 30*time.Second, run, tenants.Leave)
+	return err
+}
+
+// With the signal's context for Run, keys would be cut off without draining.
+func TestAServiceThatASignalStopsDrainsItsKeysAndEndsWithoutAnError(t *testing.T) {
+	srv, ctx := coordtest.Embedded(t), coordtest.Limited(t)
+	signalled, signal := context.WithCancel(ctx)
+	var cut atomic.Int64
+	begun := make(chan string, 100)
+	own := func(name string) shards.Func {
+		return func(ctx context.Context, key string, _ coord.Held) error {
+			begun <- name
+			select {
+			case <-shards.Draining(ctx):
+			case <-ctx.Done():
+				cut.Add(1)
+			}
+			return nil
+		}
+	}
+	member := func() *shards.Shards {
+		client, err := coord.Open(ctx, srv.ConnectString())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = client.Close(context.Background()) })
+		s, err := shards.New(client, "/tenants", shards.Keys("ants", "bees", "cats"))
+		require.NoError(t, err)
+		return s
+	}
+	stopped := coordtest.Go(func() error { return planned(signalled, member(), own("stopped")) })
+	for range 3 {
+		require.Equal(t, "stopped", zktest.Receive(t, coordtest.Soon, begun, "it owns a key"))
+	}
+	other := member()
+	stays := coordtest.Go(func() error { return other.Run(ctx, own("other")) })
+	require.Equal(t, "other", zktest.Receive(t, coordtest.Soon, begun, "a key moves"))
+	signal()
+	require.NoError(t, zktest.Receive(t, coordtest.Soon, stopped, "the end"))
+	require.Zero(t, cut.Load(), "keys whose function was cut off")
+	for range 2 {
+		require.Equal(t, "other", zktest.Receive(t, coordtest.Soon, begun, "the other keys have moved"))
+	}
+	require.NoError(t, other.Leave(ctx))
+	require.NoError(t, zktest.Receive(t, coordtest.Soon, stays, "the end of the other"))
+}
+
+func TestAServiceOfEachKindThatASignalStopsEndsWithoutAnError(t *testing.T) {
+	srv, ctx := coordtest.Embedded(t), coordtest.Limited(t)
+	client, err := coord.Open(ctx, srv.ConnectString())
+	require.NoError(t, err)
+	defer func() { _ = client.Close(context.Background()) }()
+	leader, err := election.New(client, "/leader", election.StopGrace(30*time.Second))
+	require.NoError(t, err)
+	schedule, err := cron.New(client, "/cron", eachSecond{}, cron.StopGrace(30*time.Second))
+	require.NoError(t, err)
+	jobs, err := queue.New(client, "/jobs")
+	require.NoError(t, err)
+	require.NoError(t, jobs.Put(ctx, []byte("job")))
+	members, err := group.New(client, "/members")
+	require.NoError(t, err)
+	at := make(chan string, 100)
+	coordtest.Cases(t, map[string]func(context.Context) error{
+		"election": func(ctx context.Context) error {
+			return leader.Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
+				at <- "election"
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		},
+		"cron": func(ctx context.Context) error {
+			return schedule.Run(ctx, func(context.Context, *cron.Slot) ([]byte, error) { at <- "cron"; return nil, nil })
+		},
+		"queue": func(ctx context.Context) error {
+			return jobs.Run(ctx, func(context.Context, *queue.Item) error { at <- "queue"; return nil })
+		},
+		"group": func(ctx context.Context) error {
+			at <- "group"
+			return members.Stay(ctx, "me", nil)
+		},
+	}, func(t *testing.T, run func(context.Context) error) {
+		signalled, signal := context.WithCancel(ctx)
+		ended := coordtest.Go(func() error { return serve(signalled, 0, run, nil) })
+		zktest.Receive(t, coordtest.Soon, at, "it runs")
+		signal()
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, ended, "the end"))
+	})
+}
+
+func TestAServiceThatFailsEndsWithItsError(t *testing.T) {
+	failure := errors.New("no permission")
+	require.Equal(t, failure, serve(t.Context(), 0, func(context.Context) error { return failure }, nil))
+}
+
+// eachSecond is a schedule.
+type eachSecond struct{}
+
+func (eachSecond) Next(t time.Time) time.Time { return t.Truncate(time.Second).Add(time.Second) }
 
 // ready answers a readiness probe: 200 while the client is connected.
 func ready(client *coord.Client) http.HandlerFunc {
