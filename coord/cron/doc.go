@@ -6,7 +6,7 @@
 // Every replica of a service runs the same schedule at the same path. For each
 // slot, an instant that the schedule names, one of them calls its function:
 //
-//	c, err := cron.New(client, "/cron/report", schedule)
+//	c, err := cron.New(client, "/cron/report", schedule, cron.Report(alert))
 //	err = c.Run(ctx, func(ctx context.Context, s *cron.Slot) ([]byte, error) {
 //		return nil, report(ctx, s.At)
 //	})
