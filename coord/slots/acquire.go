@@ -305,9 +305,9 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 }
 
 // compare reports, once, a holder that was told another number of slots: more,
-// or fewer, than this client counts on. It asks the holder of the highest, while
-// the claim is under way: so the first that comes with another number to those
-// who hold reports that. What cannot be read is left out.
+// or fewer, than this client counts on. It asks the holder of the highest,
+// while the claim is under way: so the first that comes with another number to
+// those who hold reports that. What cannot be read is left out.
 func (a *attempt) compare(ctx context.Context) (wait func()) {
 	if a.chosen != a.waitsFor && len(a.held) == 0 {
 		return func() {}

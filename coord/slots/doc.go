@@ -74,10 +74,10 @@
 // Acquire: 6 requests in 4 round trips where numbers are free, and one more of
 // each where another number has been used for the first time since this process
 // looked; one more beside the last if another holds, to compare n, and two for
-// an owner's own number; release: one. Only the first in line watches the holders, and is
-// woken when one goes. An owner also writes once in each call, and reads the
-// nodes of all numbers, the first time; with its number known it takes no place
-// in the line. Where only other owners' numbers are free, the first in line
-// writes once for each of them, and at each look. A watch on the directories
-// stays behind in each process that has acquired, and fires once.
+// an owner's own number; release: one. Only the first in line watches the
+// holders, and is woken when one goes. An owner also writes once in each call,
+// and reads the nodes of all numbers, the first time; with its number known it
+// takes no place in the line. Where only other owners' numbers are free, the
+// first in line writes once for each of them, and at each look. A watch on the
+// directories stays behind in each process that has acquired, and fires once.
 package slots
