@@ -18,7 +18,8 @@ const MaxReason = 1000
 // DeadLetter is an item of the queue at PATH/dead, with its history.
 // Deliveries, Item, By and Reason are 0 and "" for one that another program or
 // an earlier version of this package put there, or that was removed while they
-// were read.
+// were read. Acknowledged and AcknowledgedBy are zero until
+// [Queue.Acknowledge].
 type DeadLetter struct {
 	Name       string // of its node among the dead letters
 	Data       []byte
@@ -28,6 +29,9 @@ type DeadLetter struct {
 	Item       string    // the name of its node in the queue
 	By         string    // the client that moved it ([coord.Client.Identity]): see [Queue.DeadLetters]
 	Reason     string
+
+	Acknowledged   time.Time // by the server's clock
+	AcknowledgedBy string    // the client that did ([coord.Client.Identity])
 }
 
 // record is what a dead letter's second node has, which is made in the same
@@ -63,7 +67,7 @@ func (i *Item) bury(ctx context.Context, reason string) error {
 
 // Bury moves an item that no consumer has to the dead letters, as [Item.Bury]
 // does. name is its node's ([Peeked.Name]). [coord.ErrBusy] when a consumer has
-// the item, [coord.ErrNoNode] when the item is gone. Four requests.
+// the item, [coord.ErrNoNode] when the item is gone. Five requests.
 func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	err := checkReason(reason)
 	if err == nil {
@@ -77,7 +81,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 }
 
 // Drop removes an item that no consumer has, for good. It fails as [Queue.Bury]
-// does. Two requests.
+// does. Three requests.
 func (q *Queue) Drop(ctx context.Context, name string) error {
 	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, q.layout, e) }))
 }
@@ -98,7 +102,14 @@ func (l layout) withFree(ctx context.Context, name string, remove func(e entry) 
 	for {
 		e, err := l.get(ctx, name)
 		if err == nil {
+			e.acknowledged, err = l.acknowledgedBy(ctx, name)
+		}
+		if err == nil {
 			err = remove(e)
+		}
+		var refused *coord.TxnError
+		if errors.As(err, &refused) && refused.Path == e.acknowledged { // swept meanwhile
+			continue
 		}
 		switch {
 		case errors.Is(err, coord.ErrUnconfirmed) || !errors.Is(err, coord.ErrBadVersion) && !errors.Is(err, coord.ErrNodeExists):
@@ -113,11 +124,15 @@ func (l layout) withFree(ctx context.Context, name string, remove func(e entry) 
 // further operations. The transaction makes the item's claim, to be sure that
 // nobody has it.
 func (q *Queue) remove(ctx context.Context, from layout, e entry, ops ...coord.Op) error {
-	_, err := q.sends.Txn(ctx, append([]coord.Op{
+	all := append([]coord.Op{
 		coord.CreateOp(from.claim(e.name), nil),
 		coord.DeleteOp(from.claim(e.name), -1),
 		coord.DeleteOp(from.entry(e.name), e.stat.Version),
-	}, ops...)...)
+	}, ops...)
+	if e.acknowledged != "" {
+		all = append(all, coord.DeleteOp(e.acknowledged, -1))
+	}
+	_, err := q.sends.Txn(ctx, all...)
 	return err
 }
 
@@ -180,8 +195,8 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 }
 
 // DeadLetters returns the items of the queue at PATH/dead, in order, including
-// items that a consumer of that queue has. Two requests, and up to two for each
-// item, all together.
+// items that a consumer of that queue has. Three requests, and up to three for
+// each item, all together.
 //
 // With Nack and Item.Bury, By is the consumer that had the item last. An item
 // whose last consumer died is moved by the one that finds it next, and By is
@@ -190,9 +205,16 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	dead := q.dead()
 	// The letters first: one that comes meanwhile has its record by then.
 	letters, err := q.readAll(ctx, dead.at.Entries, isEntry, q.client.Get)
-	var records []entry
+	var records, acknowledged []entry
 	if err == nil {
 		records, err = q.readAll(ctx, dead.at.Records, anyName, q.client.Get)
+	}
+	if err == nil {
+		acknowledged, err = q.readAll(ctx, dead.at.Acknowledged, anyName, q.client.Get)
+	}
+	var dir coord.Stat
+	if err == nil && len(acknowledged) > 0 {
+		dir, _, err = q.client.Exists(ctx, dead.at.Entries)
 	}
 	if err != nil {
 		return nil, q.explain("list the dead letters", err)
@@ -204,10 +226,18 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 			about[e.stat.Czxid] = r
 		}
 	}
+	nodes := map[string]entry{}
+	for _, e := range acknowledged {
+		nodes[dead.at.Acknowledged+"/"+e.name] = e
+	}
 	all := make([]DeadLetter, len(letters))
 	for i, e := range letters {
-		r := about[e.stat.Czxid]
-		all[i] = DeadLetter{e.name, e.data, priority(e.name), e.stat.Created, r.Deliveries, r.Item, r.By, r.Reason}
+		r, seen := about[e.stat.Czxid], nodes[dead.acknowledgement(e.name, dir)]
+		all[i] = DeadLetter{
+			Name: e.name, Data: e.data, Priority: priority(e.name), Died: e.stat.Created,
+			Deliveries: r.Deliveries, Item: r.Item, By: r.By, Reason: r.Reason,
+			Acknowledged: seen.stat.Created, AcknowledgedBy: string(seen.data),
+		}
 	}
 	return all, nil
 }
@@ -259,8 +289,9 @@ func (l layout) readEach(ctx context.Context, dir string, names []string, read r
 	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" }), err
 }
 
-// sweep deletes the records of letters that are gone, when there are more
-// records than letters. Failed deletions are left to the next sweep.
+// sweep deletes the records of letters that are gone, and what acknowledges
+// them, when there are more records than letters. Failed deletions are left to
+// the next sweep.
 func (q *Queue) sweep(ctx context.Context) {
 	dead := q.dead()
 	var records, letters coord.Stat
@@ -280,7 +311,14 @@ func (q *Queue) sweep(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	_, orphans, err := dead.acknowledged(ctx)
+	if err != nil {
+		return
+	}
 	var deletes []func() error
+	for _, node := range orphans {
+		deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.at.Acknowledged+"/"+node, -1) })
+	}
 	for _, r := range all {
 		if !slices.ContainsFunc(left, func(e entry) bool { return e.stat.Czxid == r.stat.Czxid }) {
 			deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.at.Records+"/"+r.name, -1) })

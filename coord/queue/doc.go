@@ -28,6 +28,8 @@
 //     has, fails with [ErrStale] and removes nothing.
 //   - A dead letter and its story ([DeadLetter]) are made along with the item's
 //     removal. The story does not name a last consumer that died with the item.
+//   - A letter that was acknowledged ([Queue.Acknowledge]) stays so until it
+//     is gone, and no other is by that, also if it has the same name.
 //   - A consumer alone receives by priority, then by age. Several consumers
 //     share the first items of the highest priority, eight for each consumer or
 //     a sixteenth of the queue; otherwise they receive in order.
@@ -85,6 +87,7 @@
 //	/q/waiting/_c_<guid>-wait-…       ephemeral: the line of the idle
 //	/q/dead/entries, /q/dead/taken    the dead letters, a queue like any other
 //	/q/dead/records/0000000007        persistent: the story of a letter, same czxid
+//	/q/dead/acknowledged/entry-…-in-… persistent, in a container: the letter was acknowledged, and by whom
 //
 // The first two are the layout of Kazoo's LockingQueue: Python and Go share a
 // queue.

@@ -13,14 +13,15 @@ import (
 
 // Layout is where a queue has its nodes, for programs that look at one.
 type Layout struct {
-	Path      string     // of the queue
-	Entries   string     // the items
-	Taken     string     // the claims on items, with the items' names
-	Producers string     // what finds out about lost replies
-	Consumers string     // the consumers that share the queue or wait
-	Waiting   coord.Line // the idle consumers
-	Dead      string     // the queue of the dead letters
-	Records   string     // in a queue of dead letters: their stories
+	Path         string     // of the queue
+	Entries      string     // the items
+	Taken        string     // the claims on items, with the items' names
+	Producers    string     // what finds out about lost replies
+	Consumers    string     // the consumers that share the queue or wait
+	Waiting      coord.Line // the idle consumers
+	Dead         string     // the queue of the dead letters
+	Records      string     // in a queue of dead letters: their stories
+	Acknowledged string     // in a queue of dead letters: which need no look any more
 }
 
 // LayoutOf returns the layout of the queue at path. Dialects do not mix in a
@@ -33,13 +34,13 @@ func LayoutOf(d coord.Dialect, path string) Layout {
 	return Layout{
 		path, path + "/entries", path + "/taken", path + "/producers", path + "/consumers",
 		coord.Line{Dir: waiting, AnyDialect: true},
-		path + "/dead", path + "/records",
+		path + "/dead", path + "/records", path + "/acknowledged",
 	}
 }
 
 // Parts are the names of the nodes below a queue's path.
 func Parts() []string {
-	return []string{"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records"}
+	return []string{"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records", "acknowledged"}
 }
 
 // layout is where a client's queue has its nodes.
@@ -73,6 +74,8 @@ type entry struct {
 	name string
 	data []byte
 	stat coord.Stat
+
+	acknowledged string // of a letter that is to be removed: the node that says so, or ""
 
 	with    []entry // to be claimed along with it
 	claimed []*Item // ahead of their receiver, if these take its place

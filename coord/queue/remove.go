@@ -31,6 +31,8 @@ func remains(below, item string) []recipe.Part {
 		{Nodes: below + "producers/*"},
 		{Nodes: below + "records"},
 		{Nodes: below + "records/*"},
+		{Nodes: below + "acknowledged"},
+		{Nodes: below + "acknowledged/*"},
 		{Nodes: below + "dead"},
 	}
 }

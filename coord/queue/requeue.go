@@ -11,8 +11,8 @@ import (
 // others of that priority. letters are the names of their nodes
 // ([DeadLetter.Name]). Requeue stops at the first that it cannot move, and says
 // how many it has moved: [coord.ErrBusy] when a consumer of the dead letters
-// has it, [coord.ErrNoNode] when it is gone. Two requests for each, and two
-// more.
+// has it, [coord.ErrNoNode] when it is gone. Three requests for each, and two
+// more; a letter that is acknowledged takes two more.
 func (q *Queue) Requeue(ctx context.Context, letters ...string) (moved int, err error) {
 	for _, letter := range letters {
 		if err = q.requeue(ctx, letter); err != nil {

@@ -164,7 +164,7 @@ func TestANackThatIsStaleIsNotUnconfirmed(t *testing.T) {
 }
 
 // letters are the n dead letters.
-func letters(b bubble, q *queue.Queue, n int) []queue.DeadLetter {
+func letters(b testing.TB, q *queue.Queue, n int) []queue.DeadLetter {
 	b.Helper()
 	all, err := q.DeadLetters(b.Context())
 	require.NoError(b, err)

@@ -105,6 +105,10 @@ func calls(t testing.TB, c *coord.Client) []call {
 		{"queue.Len", func(ctx context.Context) error { return coordtest.Err(items.Len(ctx)) }},
 		{"queue.Peek", func(ctx context.Context) error { return coordtest.Err(items.Peek(ctx)) }},
 		{"queue.DeadLetters", func(ctx context.Context) error { return coordtest.Err(items.DeadLetters(ctx)) }},
+		{"queue.Acknowledge", func(ctx context.Context) error {
+			return coordtest.Err(items.Acknowledge(ctx, "entry-100-0000000000"))
+		}},
+		{"queue.Acknowledged", func(ctx context.Context) error { return coordtest.Err(items.Acknowledged(ctx)) }},
 		{"once.Do", func(ctx context.Context) error {
 			return coordtest.Err(jobs.Do(ctx, "key", func(context.Context, *once.Run) ([]byte, error) { return nil, nil }))
 		}},
@@ -136,7 +140,7 @@ func calls(t testing.TB, c *coord.Client) []call {
 func TestACallThatNoServerAnswersNamesWhatItsCallerAskedFor(t *testing.T) {
 	operations := map[string]string{
 		"TryAcquire": "try", "TryAcquireN": "try", "Do": "acquire", "once.Do": "do", "DoRead": "acquire", "AcquireRead": "acquire", "AcquireWrite": "acquire",
-		"SetLimit": "set limit", "Closed": "look at", "Absent": "status", "TryReceive": "receive", "Len": "count", "DeadLetters": "list the dead letters",
+		"SetLimit": "set limit", "Closed": "look at", "Absent": "status", "TryReceive": "receive", "Len": "count", "DeadLetters": "list the dead letters", "Acknowledged": "list the acknowledged letters",
 		"cron.Run": "begin", "Members": "list members", "election.Run": "campaign",
 	}
 	coordtest.InBubble(t, func(b coordtest.Bubble) {

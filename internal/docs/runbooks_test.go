@@ -196,6 +196,13 @@ func deadLetters(b *book) {
 		require.NoError(b.t, err)
 		require.Equal(b.t, want, string(item))
 	}
+	require.NoError(b.t, q.Put(b.t.Context(), []byte("kept")))
+	text = b.step(1)
+	require.Contains(b.t, text, "1 letter acknowledged")
+	require.Contains(b.t, text, "0 things are wrong")
+	n, err := q.Len(b.t.Context())
+	require.NoError(b.t, err)
+	require.Equal(b.t, 1, n)
 }
 
 func failedJob(b *book) {

@@ -33,13 +33,14 @@ const (
 
 // QueueReport is what inspect shows of a queue.
 type QueueReport struct {
-	Items     int          `json:"items"`     // including claimed ones
-	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
-	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
-	Dead      int          `json:"dead"`      // in the queue below, at dead
-	Options   []string     `json:"options"`   // of these consumers: what they do with items that were delivered in vain
-	Oldest    float64      `json:"oldest"`    // age in seconds of the oldest item that nobody has; 0: there is none
-	First     []ItemReport `json:"first"`     // some claimed ones, and the next ones
+	Items     int          `json:"items"`          // including claimed ones
+	InHand    int          `json:"in_hand"`        // received, and not acknowledged yet
+	Consumers int          `json:"consumers"`      // that share the queue or wait; one alone that has enough to do is not counted
+	Dead      int          `json:"dead"`           // in the queue below, at dead
+	Unseen    int          `json:"unacknowledged"` // of these: letters that nobody has acknowledged
+	Options   []string     `json:"options"`        // of these consumers: what they do with items that were delivered in vain
+	Oldest    float64      `json:"oldest"`         // age in seconds of the oldest item that nobody has; 0: there is none
+	First     []ItemReport `json:"first"`          // some claimed ones, and the next ones
 
 	queue  *queue.Queue
 	taken  []string                     // the names of the claimed items
@@ -85,7 +86,12 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	r.Queue = q
 	dead := queue.LayoutOf(client.Dialect(), queue.LayoutOf(client.Dialect(), string(path)).Dead)
 	if stat, found, err := client.Exists(ctx, dead.Entries); err == nil && found {
-		q.Dead = int(stat.Children)
+		q.Dead, q.Unseen = int(stat.Children), int(stat.Children)
+	}
+	if q.Dead > 0 {
+		if seen, err := q.queue.Acknowledged(ctx); err == nil {
+			q.Unseen = max(0, q.Dead-len(seen))
+		}
 	}
 	if err := q.look(ctx, taken[:min(len(taken), mostClaims)]); err != nil {
 		return nil, err
@@ -186,12 +192,12 @@ func (q *QueueReport) often() (n int) {
 	return n
 }
 
-// dead counts the dead letters.
-func (q *QueueReport) dead() int {
+// unseen counts the dead letters that nobody has acknowledged.
+func (q *QueueReport) unseen() int {
 	if q == nil {
 		return 0
 	}
-	return q.Dead
+	return q.Unseen
 }
 
 // Claimants are the consumers that have an item, as contenders: all of them, or
@@ -279,7 +285,11 @@ func (q *QueueReport) about(path string) string {
 		about += "; " + term.Plural(q.Consumers, "consumer", "consumers")
 	}
 	if q.Dead > 0 {
-		about += fmt.Sprintf("; %s (%s/dead)", term.Plural(q.Dead, "dead letter", "dead letters"), path)
+		seen := ""
+		if n := q.Dead - q.Unseen; n > 0 {
+			seen = fmt.Sprintf(", %d acknowledged", n)
+		}
+		about += fmt.Sprintf("; %s%s (%s/dead)", term.Plural(q.Dead, "dead letter", "dead letters"), seen, path)
 	}
 	return about
 }

@@ -98,8 +98,9 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"dead-letters", "look at them: " + term.Program + " queue dead; the path with /dead is a queue, too", func(r Report) string {
-			return is(r.Queue.dead() > 0, "%s", term.Plural(r.Queue.dead(), "dead letter", "dead letters"))
+		"dead-letters", "look at them: " + term.Program + " queue dead; queue requeue puts them back, queue acknowledge says that they stay", func(r Report) string {
+			n := r.Queue.unseen()
+			return is(n > 0, "%s", term.Plural(n, "dead letter", "dead letters"))
 		},
 	},
 	{

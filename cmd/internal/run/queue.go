@@ -16,15 +16,16 @@ import (
 )
 
 type QueueVerbs struct {
-	Put     queuePut     `cmd:"" help:"Add items."`
-	Take    queueTake    `cmd:"" help:"Remove the first item and print it: at most once."`
-	Receive queueReceive `cmd:"" help:"Run a command with the first item as its standard input; remove the item if the command succeeds: at least once."`
-	Len     queueLen     `cmd:"" help:"Print the number of items."`
-	Peek    queuePeek    `cmd:"" help:"Print the first item without removing it."`
-	Dead    queueDead    `cmd:"" help:"List the dead letters: items that were delivered too often, or buried."`
-	Bury    queueBury    `cmd:"" help:"Move one item to the dead letters."`
-	Drop    queueDrop    `cmd:"" help:"Remove one item for good."`
-	Requeue queueRequeue `cmd:"" help:"Put dead letters back into the queue."`
+	Put         queuePut         `cmd:"" help:"Add items."`
+	Take        queueTake        `cmd:"" help:"Remove the first item and print it: at most once."`
+	Receive     queueReceive     `cmd:"" help:"Run a command with the first item as its standard input; remove the item if the command succeeds: at least once."`
+	Len         queueLen         `cmd:"" help:"Print the number of items."`
+	Peek        queuePeek        `cmd:"" help:"Print the first item without removing it."`
+	Dead        queueDead        `cmd:"" help:"List the dead letters: items that were delivered too often, or buried."`
+	Bury        queueBury        `cmd:"" help:"Move one item to the dead letters."`
+	Drop        queueDrop        `cmd:"" help:"Remove one item for good."`
+	Requeue     queueRequeue     `cmd:"" help:"Put dead letters back into the queue."`
+	Acknowledge queueAcknowledge `cmd:"" help:"Note that dead letters were seen, and stay: they are nothing odd any more."`
 }
 
 // queueItem is an item in JSON.

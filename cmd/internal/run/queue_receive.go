@@ -161,6 +161,9 @@ type deadLetter struct {
 	Item       string    `json:"item"`
 	By         string    `json:"by"`
 	Reason     string    `json:"reason"`
+
+	Acknowledged   *time.Time `json:"acknowledged"`
+	AcknowledgedBy string     `json:"acknowledged_by"`
 }
 
 // Run lists the dead letters.
@@ -171,11 +174,14 @@ func (v *queueDead) Run(s *term.Streams, c *conn.Connection) error {
 			return err
 		}
 		all := make([]deadLetter, len(letters))
-		t := term.Table{Heads: []string{"LETTER", "DATA", "PRIORITY", "DELIVERED", "AGE", "BY"}, About: "REASON"}
+		t := term.Table{Heads: []string{"LETTER", "DATA", "PRIORITY", "DELIVERED", "AGE", "BY", "ACKNOWLEDGED BY"}, About: "REASON"}
 		for i, l := range letters {
-			all[i] = deadLetter{l.Name, term.DataOf(l.Data), l.Priority, l.Died, l.Deliveries, l.Item, l.By, l.Reason}
+			all[i] = deadLetter{l.Name, term.DataOf(l.Data), l.Priority, l.Died, l.Deliveries, l.Item, l.By, l.Reason, nil, l.AcknowledgedBy}
+			if !l.Acknowledged.IsZero() {
+				all[i].Acknowledged = &l.Acknowledged
+			}
 			t.Add(term.Plain(l.Reason), term.Plain(l.Name), strconv.Quote(look.Beginning(l.Data)), strconv.Itoa(l.Priority), strconv.Itoa(l.Deliveries),
-				term.Ago(l.Died), term.Plain(l.By))
+				term.Ago(l.Died), term.Plain(l.By), term.Plain(l.AcknowledgedBy))
 		}
 		if s.JSON || len(all) == 0 {
 			return s.Print(map[string]any{"path": string(v.Path), "dead": all}, "no dead letters\n")

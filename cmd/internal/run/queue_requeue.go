@@ -11,54 +11,73 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
-type queueRequeue struct {
-	All     bool          `help:"All that no consumer of the dead letters has."`
+// letters are what a verb is about that does something with dead letters.
+type letters struct {
+	All     bool          `help:"All letters; requeue leaves out those that a consumer of the dead letters has."`
 	Path    conn.NodePath `arg:"" predictor:"path" help:"The queue's path, without /dead."`
 	Letters []string      `arg:"" optional:"" help:"The letters' names: entry-100-0000000042, as dead shows them."`
 }
 
 // Validate is called by kong.
-func (v *queueRequeue) Validate() error {
+func (v *letters) Validate() error {
 	if v.All == (len(v.Letters) > 0) {
-		return errors.New("which letters are to be put back? write their names behind the path, or --all before it")
+		return errors.New("which letters? write their names behind the path, or --all before it")
 	}
 	return nil
 }
 
+type queueRequeue struct{ letters }
+
 // Run puts dead letters back, each by one transaction.
 func (v *queueRequeue) Run(s *term.Streams, c *conn.Connection) error {
+	return v.each(s, c, "requeued", "put back", (*queue.Queue).Requeue)
+}
+
+type queueAcknowledge struct{ letters }
+
+// Run acknowledges dead letters, each by one transaction.
+func (v *queueAcknowledge) Run(s *term.Streams, c *conn.Connection) error {
+	return v.each(s, c, "acknowledged", "acknowledged", (*queue.Queue).Acknowledge)
+}
+
+// treat does something with letters up to the first with which it cannot be
+// done, and says with how many it was.
+type treat = func(q *queue.Queue, ctx context.Context, letters ...string) (int, error)
+
+// each treats the letters, and says how many, also after an error.
+func (v *letters) each(s *term.Streams, c *conn.Connection, field, done string, do treat) error {
 	return withQueue(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
-		moved, err := v.putBack(ctx, q)
-		told := term.Plural(moved, "letter", "letters") + " put back"
+		n, err := v.treat(ctx, q, do)
+		told := term.Plural(n, "letter", "letters") + " " + done
 		if err != nil {
 			failed := &term.ExitError{Code: term.StatusOf(conn.Failure(err)).Code, Err: fmt.Errorf("%w (%s before)", err, told)}
-			return failed.With("requeued", moved)
+			return failed.With(field, n)
 		}
-		return s.Print(map[string]any{"path": string(v.Path), "requeued": moved}, "%s\n", told)
+		return s.Print(map[string]any{"path": string(v.Path), field: n}, "%s\n", told)
 	})
 }
 
-func (v *queueRequeue) putBack(ctx context.Context, q *queue.Queue) (moved int, err error) {
-	letters := v.Letters
+func (v *letters) treat(ctx context.Context, q *queue.Queue, do treat) (treated int, err error) {
+	names := v.Letters
 	if v.All {
 		all, err := q.DeadLetters(ctx)
 		if err != nil {
 			return 0, err
 		}
 		for _, l := range all {
-			letters = append(letters, l.Name)
+			names = append(names, l.Name)
 		}
 	}
-	for len(letters) > 0 && err == nil {
+	for len(names) > 0 && err == nil {
 		var n int
-		n, err = q.Requeue(ctx, letters...)
-		moved, letters = moved+n, letters[n:]
+		n, err = do(q, ctx, names...)
+		treated, names = treated+n, names[n:]
 		if v.All && (errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrBusy)) {
-			letters, err = letters[1:], nil
+			names, err = names[1:], nil
 		}
 	}
 	if err != nil {
-		err = unmoved(v.Path+"/dead", letters[0], err)
+		err = unmoved(v.Path+"/dead", names[0], err)
 	}
-	return moved, err
+	return treated, err
 }

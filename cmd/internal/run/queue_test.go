@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,6 +183,31 @@ func TestF95DeadLettersArePutBackToTheLastByte(t *testing.T) {
 			require.Equal(t, i, item.Priority)
 			require.NoError(t, item.Ack(t.Context()))
 		}
+	})
+}
+
+func TestDeadLettersAreAcknowledgedAndStay(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
+		for _, item := range []string{"a", "b"} {
+			require.NoError(t, q.Put(t.Context(), []byte(item)))
+			require.NoError(t, cmdtest.Must(q.Receive(t.Context())).Bury(t.Context(), "bad"))
+		}
+		acknowledge := func(args ...string) *cmdtest.Process {
+			return cmdtest.On(t, w, append([]string{"queue", "acknowledge"}, args...)...)
+		}
+		acknowledge(w.Path("q")).Ends(term.ExitUsage, "--all")
+		acknowledge(w.Path("q"), "entry-100-0000000099").Ends(term.ExitFailed, "has no item", "0 letters acknowledged before")
+		first := cmdtest.Must(q.DeadLetters(t.Context()))[0].Name
+		for range 2 {
+			require.Equal(t, "1 letter acknowledged", acknowledge(w.Path("q"), first).Output())
+		}
+		all := cmdtest.Parse[struct{ Dead []deadLetter }](t, cmdtest.On(t, w, "--json", "queue", "dead", w.Path("q")).Gives(0)).Dead
+		require.NotNil(t, all[0].Acknowledged)
+		require.NotEmpty(t, all[0].AcknowledgedBy)
+		require.Nil(t, all[1].Acknowledged)
+		require.Regexp(t, `(?m)^LETTER .*ACKNOWLEDGED BY.*\n`+first+` .*`+regexp.QuoteMeta(all[0].AcknowledgedBy), cmdtest.On(t, w, "queue", "dead", w.Path("q")).Gives(0))
+		require.Equal(t, "2 letters put back", cmdtest.On(t, w, "queue", "requeue", "--all", w.Path("q")).Output())
 	})
 }
 

@@ -157,6 +157,7 @@ func collect(r look.Report, to *exposition.Text) {
 		sample("queue_items", "Items of a queue, including items that consumers have.", float64(q.Items))
 		sample("queue_in_hand", "Items that consumers have.", float64(q.InHand))
 		sample("queue_dead_letters", "Dead letters of a queue.", float64(q.Dead))
+		sample("queue_dead_letters_unacknowledged", "Dead letters of a queue that nobody has acknowledged.", float64(q.Unseen))
 		sample("queue_oldest_item_seconds", "Age of the oldest item that no consumer has.", q.Oldest)
 	}
 	if round := r.Round; round != nil {

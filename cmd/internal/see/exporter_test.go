@@ -105,6 +105,11 @@ func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
 	} {
 		prom.Fires(alert)
 	}
+	letters := cmdtest.Must(queue.New(p.c, w.Path("odd/dead-letters")))
+	for _, l := range cmdtest.Must(letters.DeadLetters(t.Context())) {
+		require.Equal(t, 1, cmdtest.Must(letters.Acknowledge(t.Context(), l.Name)))
+	}
+	prom.Awaits(`absent(ALERTS{path="` + w.Path("odd/dead-letters") + `"})`)
 	for _, path := range []string{"kept-slot", "round", "deadlock"} {
 		prom.Awaits(`ALERTS{alertname="ZkcoordLongWait", alertstate="firing", path="` + w.Path("odd/"+path) + `"}`)
 	}

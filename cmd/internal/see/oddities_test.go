@@ -166,7 +166,10 @@ var allPlights = map[string]plight{
 	}},
 	"dead-letters": {says: "1 dead letter", make: func(p *plights, path string) {
 		require.NoError(p, cmdtest.Must(queue.New(p.c, path)).Put(p.Context(), []byte("item")))
-		require.NoError(p, cmdtest.Must(queue.New(p.c, path+"/dead")).Put(p.Context(), []byte("item")))
+		dead := cmdtest.Must(queue.New(p.c, path+"/dead"))
+		require.NoError(p, dead.PutBatch(p.Context(), [][]byte{[]byte("seen"), []byte("item")}))
+		seen := cmdtest.Must(dead.Peek(p.Context())).Name
+		require.Equal(p, 1, cmdtest.Must(cmdtest.Must(queue.New(p.c, path)).Acknowledge(p.Context(), seen)))
 	}},
 	"failed-job": {says: `1 job has failed, and nobody tries again: "invoice"`, make: func(p *plights, path string) {
 		ledger := cmdtest.Must(jobs.New(p.c, path))
@@ -300,6 +303,33 @@ func TestEverythingThatCanBeWrongWithARecipeIsToldByEveryView(t *testing.T) {
 			}
 			return len(missing) == 0
 		}, "not all is told")
+	})
+}
+
+func TestADeadLetterThatIsAcknowledgedIsNothingOddInAnyView(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		allPlights["dead-letters"].make(&plights{t, w, cmdtest.Open(t, w)}, w.Path("jobs"))
+		require.Contains(t, cmdtest.On(t, w, "doctor", w.Path("jobs")).Gives(term.ExitFailed), "1 dead letter")
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("jobs")).Gives(0), "2 dead letters, 1 acknowledged")
+		require.Equal(t, "2 letters acknowledged", cmdtest.On(t, w, "queue", "acknowledge", "--all", w.Path("jobs")).Output())
+
+		require.Contains(t, cmdtest.On(t, w, "doctor", w.Path("jobs")).Gives(0), "0 things are wrong")
+		for _, path := range []string{"jobs", "jobs/dead"} {
+			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(path)).Gives(0))
+			require.Empty(t, r.Odd)
+			require.Zero(t, r.Others)
+			require.Zero(t, r.Queue.Unseen)
+		}
+		for _, r := range cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", w.Path("jobs")).Gives(0)).Recipes {
+			require.Empty(t, r.Odd)
+		}
+		for _, r := range sightAt(t, cmdtest.On(t, w, "ui", w.Path("jobs")).Line()).Recipes {
+			require.Empty(t, r.Odd)
+		}
+		text := scrape(t, cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("jobs")).Line())
+		require.NotContains(t, text, "zkcoord_path_odd{")
+		require.Contains(t, text, `zkcoord_path_queue_dead_letters{kind="queue",path="`+w.Path("jobs")+`"} 2`)
+		require.Contains(t, text, `zkcoord_path_queue_dead_letters_unacknowledged{kind="queue",path="`+w.Path("jobs")+`"} 0`)
 	})
 }
 

@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Acknowledge notes that dead letters have been seen, and stay: they can be
+// read, received and put back as before, but nobody need look at them any more.
+// letters are the names of their nodes ([DeadLetter.Name]). Acknowledge stops
+// at the first that it cannot note, and says how many it has: [coord.ErrNoNode]
+// when the letter is gone. To acknowledge a letter twice changes nothing. One
+// request for each, and one more.
+//
+// What acknowledges a letter goes with it, by [Queue.Requeue], [Queue.Drop] and
+// [Queue.Bury]. What is left by others that remove the letter counts for no
+// other, and is deleted with the letter's story.
+func (q *Queue) Acknowledge(ctx context.Context, letters ...string) (acknowledged int, err error) {
+	dead := q.dead()
+	dir, _, err := q.client.Exists(ctx, dead.at.Entries)
+	for err == nil && acknowledged < len(letters) {
+		if err = dead.acknowledge(ctx, letters[acknowledged], dir); err == nil {
+			acknowledged++
+		}
+	}
+	return acknowledged, q.explain("acknowledge", err)
+}
+
+// Acknowledged lists the dead letters that are acknowledged. One request if
+// there are none, otherwise three.
+func (q *Queue) Acknowledged(ctx context.Context) ([]string, error) {
+	letters, _, err := q.dead().acknowledged(ctx)
+	return letters, q.explain("list the acknowledged letters", err)
+}
+
+// acknowledge makes the node that acknowledges a letter, while there is one.
+func (l layout) acknowledge(ctx context.Context, letter string, dir coord.Stat) error {
+	if !isEntry(letter) {
+		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, letter)
+	}
+	return l.client.Retry(ctx, func(ctx context.Context) error {
+		for {
+			_, err := l.client.Txn(ctx, coord.CheckOp(l.entry(letter), -1),
+				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.client.Identity())))
+			var refused *coord.TxnError
+			switch {
+			case errors.Is(err, coord.ErrNodeExists): // made before
+				return nil
+			case !errors.As(err, &refused) || refused.Index == 0 || !errors.Is(err, coord.ErrNoNode):
+				return err
+			}
+			if err := l.client.EnsureDir(ctx, l.at.Acknowledged); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// acknowledgement is the node that acknowledges a letter. The letters' names
+// come again when their directory is made anew, so it has the transaction that
+// made that, in two parts: ten digits at the end would be a contender's.
+func (l layout) acknowledgement(letter string, dir coord.Stat) string {
+	return fmt.Sprintf("%s/%s-in-%x.%x", l.at.Acknowledged, letter, dir.Czxid>>32, uint32(dir.Czxid))
+}
+
+// acknowledged lists the letters of this queue that are acknowledged, and the
+// nodes that acknowledge none that is there.
+func (l layout) acknowledged(ctx context.Context) (letters, orphans []string, err error) {
+	nodes, err := l.client.Children(ctx, l.at.Acknowledged)
+	if errors.Is(err, coord.ErrNoNode) || err == nil && len(nodes) == 0 {
+		return nil, nil, nil
+	}
+	var dir coord.Stat
+	if err == nil {
+		dir, _, err = l.client.Exists(ctx, l.at.Entries)
+	}
+	var there []string
+	if err == nil && dir.Children > 0 {
+		there, err = l.client.Children(ctx, l.at.Entries)
+	}
+	slices.Sort(there)
+	for _, node := range nodes {
+		letter := node[:min(len(node), nameLength)]
+		if _, found := slices.BinarySearch(there, letter); found && l.at.Acknowledged+"/"+node == l.acknowledgement(letter, dir) {
+			letters = append(letters, letter)
+		} else {
+			orphans = append(orphans, node)
+		}
+	}
+	slices.Sort(letters)
+	return letters, orphans, err
+}
+
+// acknowledgedBy returns the node that acknowledges a letter of this queue, or
+// "".
+func (l layout) acknowledgedBy(ctx context.Context, letter string) (node string, err error) {
+	if all, _, err := l.client.Exists(ctx, l.at.Acknowledged); err != nil || all.Children == 0 {
+		return "", err
+	}
+	dir, _, err := l.client.Exists(ctx, l.at.Entries)
+	if err != nil {
+		return "", err
+	}
+	node = l.acknowledgement(letter, dir)
+	if _, there, err := l.client.Exists(ctx, node); err != nil || !there {
+		return "", err
+	}
+	return node, nil
+}
