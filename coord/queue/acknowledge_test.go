@@ -134,7 +134,7 @@ func TestALostReplyAcknowledgesALetterAllTheSame(t *testing.T) {
 func TestALetterThatGoesMeanwhileLeavesNothingBehind(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, q := b.consumer()
-		other := b.queue(b.Open())
+		elsewhere, other := b.consumer() // over a connection of its own
 		names := buried(b, q, "a", "b", "c", "d")
 		acknowledge(b, q, names[3])
 
@@ -154,8 +154,8 @@ func TestALetterThatGoesMeanwhileLeavesNothingBehind(t *testing.T) {
 		late = b.Server.Inject(next(c, "/q/dead/taken/"), zkembed.Delay(time.Second))
 		moved = coordtest.Go(func() error { return coordtest.Err(q.Requeue(b.Context(), names[2])) })
 		<-late.Struck()
-		for _, node := range children(b, c, "/q/dead/acknowledged") {
-			require.NoError(b, c.Delete(b.Context(), "/q/dead/acknowledged/"+node, -1))
+		for _, node := range children(b, elsewhere, "/q/dead/acknowledged") {
+			require.NoError(b, elsewhere.Delete(b.Context(), "/q/dead/acknowledged/"+node, -1))
 		}
 		require.NoError(b, <-moved)
 		require.Empty(b, children(b, c, "/q/dead/acknowledged"))
