@@ -22,21 +22,29 @@ import (
 // a claim that would wait for that hold is refused with [ErrInvalid], and so is
 // any exclusive claim inside of a shared hold.
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	if rule == nil {
-		return nil, c.Failure("acquire", spec.Line.Dir, errNoRule)
-	}
 	h, outer, err := spec.inside(ctx, c, rule)
-	if h == nil && err == nil {
-		h, err = c.Fresh().acquireInLine(ctx, spec, rule, outer != nil)
-	}
-	if outer != nil && errors.Is(err, ErrBusy) {
-		err = wire.Invalid("the context carries a hold of the same line, %s, for which this claim would wait for ever; "+
-			"make it re-entrant, or use a context without the hold", outer.Node())
-		if ctx.Err() != nil {
-			err = calls.Ended(ctx)
-		}
+	switch {
+	case h != nil || err != nil:
+	case outer == nil:
+		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, &spec) }, rule, false)
+	default:
+		h, err = c.acquireBehind(ctx, &spec, rule, outer)
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
+}
+
+// acquireBehind is Acquire inside of a hold of the same line, for which the
+// claim would wait.
+func (c *Client) acquireBehind(ctx context.Context, spec *Spec, rule Rule, outer *Hold) (*Hold, error) {
+	h, err := c.Fresh().tryInLine(ctx, spec, rule)
+	switch {
+	case !errors.Is(err, ErrBusy):
+		return h, err
+	case ctx.Err() != nil:
+		return nil, calls.Ended(ctx)
+	}
+	return nil, wire.Invalid("the context carries a hold of the same line, %s, for which this claim would wait for ever; "+
+		"make it re-entrant, or use a context without the hold", outer.Node())
 }
 
 var errNoRule = wire.Invalid("the rule is nil")
@@ -47,7 +55,11 @@ var errNoRule = wire.Invalid("the rule is nil")
 // along with the create, or right after it, unless the claim is
 // [Spec.Unlisted]: a contender that is missing there came later or is gone.
 func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) {
-	h, err := c.acquireInLine(ctx, spec, nil, false)
+	err := spec.complete(ctx, c)
+	var h *Hold
+	if err == nil {
+		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, &spec) }, nil, false)
+	}
 	if err != nil {
 		return nil, nil, c.Failure("stand", spec.Line.Dir, err)
 	}
@@ -63,25 +75,18 @@ func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) 
 // costs one request and no write. While no server can be reached, it waits for
 // one until ctx ends.
 func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	if rule == nil {
-		return nil, c.Failure("try", spec.Line.Dir, errNoRule)
-	}
 	h, _, err := spec.inside(ctx, c, rule)
 	if h == nil && err == nil {
-		h, err = c.acquireInLine(ctx, spec, rule, true)
+		h, err = c.tryInLine(ctx, &spec, rule)
 	}
 	return h, c.Failure("try", spec.Line.Dir, err)
 }
 
-func (c *Client) acquireInLine(ctx context.Context, spec Spec, rule Rule, try bool) (*Hold, error) {
-	full, err := spec.complete(ctx, c)
-	if err == nil && try {
-		err = full.isFree(ctx, c, rule)
-	}
-	if err != nil {
+func (c *Client) tryInLine(ctx context.Context, spec *Spec, rule Rule) (*Hold, error) {
+	if err := spec.isFree(ctx, c, rule); err != nil {
 		return nil, err
 	}
-	return c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, full) }, rule, try)
+	return c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, spec) }, rule, true)
 }
 
 // isFree returns why a claim that joins the line now would have to wait, or
@@ -149,9 +154,9 @@ func (cl *claim) removeFormer(ctx context.Context) error {
 	if cl == nil || cl.sess.Err() == nil || cl.named != nil {
 		return nil
 	}
-	c, dir, nodes := cl.client, cl.spec.Line.Dir, []string{cl.path()}
+	c, dir, nodes := cl.client.Fresh(), cl.spec.Line.Dir, []string{cl.path()}
 	if cl.node.Path() == "" { // it is not known whether there is one
-		names, err := c.Fresh().Children(ctx, dir)
+		names, err := c.Children(ctx, dir)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
@@ -205,18 +210,22 @@ func (cl *claim) giveUp(ctx context.Context, why error) {
 	}
 }
 
-// inside decides an acquire by the spec inside of a hold of the same line, that
-// is, with a context that carries one (see [HeldIn]). If the hold covers the
-// request, and the claim is re-entrant, the acquire gets another handle of the
-// hold, without a request to a server. An exclusive claim inside of a shared
-// hold is refused with [ErrInvalid]. In all other cases there is no decision,
-// but a claim that is not granted immediately waits for the outer hold, which
-// ends no earlier than its own context.
-func (s Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer *Hold, err error) {
+// inside completes the spec, and decides an acquire by it inside of a hold of
+// the same line, that is, with a context that carries one (see [HeldIn]). If
+// the hold covers the request, and the claim is re-entrant, the acquire gets
+// another handle of the hold, without a request to a server. An exclusive claim
+// inside of a shared hold is refused with [ErrInvalid]. In all other cases
+// there is no decision, but a claim that is not granted immediately waits for
+// the outer hold, which ends no earlier than its own context.
+func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer *Hold, err error) {
+	if rule == nil {
+		return nil, nil, errNoRule
+	}
+	if err := s.complete(ctx, c); err != nil {
+		return nil, nil, err
+	}
 	held, ok := holdIn(ctx, c, s.Line.Dir)
 	switch {
-	case rule == nil:
-		return nil, nil, wire.Invalid("a rule is missing; Client.Stand takes none")
 	case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(s.Kind):
 		return nil, nil, nil
 	case s.Exclusive && !held.claim.spec.Exclusive:

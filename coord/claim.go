@@ -32,7 +32,7 @@ type claim struct {
 	view   *session.Listing // the directory as listed along with the create, or nil
 
 	mu       sync.Mutex
-	left     session.Signal // that there is a removal
+	waker    session.Waker  // of the one who waits for its turn, or nil
 	asked    bool           // for the hold, by a revocation
 	revoked  session.Signal // that it was asked
 	gone     error          // why the node is not ours any more, or nil

@@ -22,11 +22,10 @@ type Claim = claim
 
 // Join is the first step of [Client.Acquire].
 func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
-	full, err := spec.complete(ctx, c)
-	if err != nil {
+	if err := spec.complete(ctx, c); err != nil {
 		return nil, c.Failure("join", spec.Line.Dir, err)
 	}
-	cl, err := c.join(ctx, full)
+	cl, err := c.join(ctx, &spec)
 	return c.joined(ctx, cl, err, spec.Line.Dir)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -106,11 +107,13 @@ type removal struct {
 	err   error // set before done is closed; before, the failure of atOnce
 }
 
-// leaving is closed when the node is to be deleted.
-func (cl *claim) leaving() <-chan struct{} {
+// waking returns what wakes the one who waits for the claim's turn, also when
+// the node is to be deleted.
+func (cl *claim) waking() session.Waker {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return cl.left.Done(cl.removal != nil)
+	cl.waker = session.NewWaker()
+	return cl.waker
 }
 
 // leave begins to delete the node, once, by begin.
@@ -154,7 +157,7 @@ func (cl *claim) atOnce(remove func()) error {
 func (cl *claim) beginRemoval() *removal {
 	cl.removal = &removal{claim: cl, done: make(chan struct{})}
 	cl.node.WatchNoMore()
-	cl.left.Close()
+	cl.waker.Wake()
 	return cl.removal
 }
 

@@ -67,12 +67,12 @@ type NameSpec struct {
 }
 
 // complete checks the spec of a claim in a line, and fills in the defaults.
-func (s Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
+func (s *Spec) complete(ctx context.Context, c *Client) error {
 	if err := wire.CheckPath(s.Line.Dir); err != nil {
-		return nil, err
+		return err
 	}
 	if s.Kind == "" || strings.ContainsFunc(s.Kind, dialect.NotAlphanumeric) {
-		return nil, wire.Invalid("kind %q: letters and digits only", s.Kind)
+		return wire.Invalid("kind %q: letters and digits only", s.Kind)
 	}
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
@@ -81,7 +81,7 @@ func (s Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
 	if !s.Line.has(s.Kind) {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
 	}
-	return &s, nil
+	return nil
 }
 
 // dataWithin are a claim's data by default: the client's identity, and the

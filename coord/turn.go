@@ -27,36 +27,12 @@ import (
 // anything is granted. A grant needs an open trust window. A claim of a name
 // stands in no line: it is granted immediately.
 func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	if cl.named == nil {
-		if err := admit(cl.own()); err != nil {
-			return nil, err
-		}
-	}
-	if rule == nil || cl.named != nil {
-		if !cl.spec.Unlisted {
-			err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
-			if err != nil {
-				return nil, err
-			}
-		}
-		return cl.grant(ctx)
-	}
-	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || calls.IsPatient(ctx))}
-	var granted bool
-	var err error
-	if !w.followOwn() {
-		granted, err = w.ask(ctx)
-	}
-	if err == nil && !granted {
-		if try {
-			return nil, ErrBusy
-		}
-		own := session.Sharer{Place: cl.own().Sequence, Name: cl.node.Name()}
-		defer cl.sess.Listings.Share(cl.node.Dir, own)()
-		waiting := w // which is on the heap from here on
-		waiting.waits = true
+	w, err := cl.beginTurn(ctx, rule, try)
+	if w != nil {
 		cl.keepOpen(false)
-		err = waiting.blame(cl.client.waitIn(ctx, cl.sess, waiting.look))
+		w.share()
+		err = w.blame(w.run(ctx))
+		w.unshare()
 	}
 	if err != nil {
 		return nil, err
@@ -64,12 +40,51 @@ func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	return cl.grant(ctx)
 }
 
+// beginTurn asks the rule once. Unless that grants the turn, it returns what
+// waits for it.
+func (cl *claim) beginTurn(ctx context.Context, rule Rule, try bool) (*waiter, error) {
+	if cl.named == nil {
+		if err := admit(cl.own()); err != nil {
+			return nil, err
+		}
+	}
+	if rule == nil || cl.named != nil {
+		if cl.spec.Unlisted {
+			return nil, nil
+		}
+		return nil, cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
+	}
+	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || calls.IsPatient(ctx))}
+	if !w.followOwn() {
+		if granted, err := w.ask(ctx); granted || err != nil {
+			return nil, err
+		}
+	}
+	if try {
+		return nil, ErrBusy
+	}
+	w.waits = true
+	w.wait = wait{client: cl.client, sess: cl.sess, waker: cl.waking(), look: w.lookAgain}
+	return &w, nil
+}
+
+// share has the waiter share listings with the others of its session, until
+// unshare.
+func (w *waiter) share() {
+	w.place = w.cl.own().Sequence
+	w.cl.sess.Listings.Share(w.cl.node.Dir, session.Sharer{Place: w.place, Name: w.cl.node.Name()})
+}
+
+func (w *waiter) unshare() { w.cl.sess.Listings.Unshare(w.cl.node.Dir, w.place) }
+
 // waiter is a claim that waits for its turn. It keeps little: one of thousands
 // in one client must not keep the whole line.
 type waiter struct {
+	wait
 	cl      *claim
 	rule    Rule
 	waits   bool        // it is not refused any more
+	place   int32       // among those that share listings
 	awaited []string    // the nodes to wait for
 	ahead   []Contender // of the own place, if that is near the front, or nil
 }
@@ -194,13 +209,12 @@ func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	}
 }
 
-// look asks the rule again after an awaited node went away: first without
+// lookAgain asks the rule again after an awaited node went away: first without
 // listing, then with a shared or new listing if the rule still says no. This is
 // sound because only a downgraded writer can appear ahead of our place, and a
 // listing follows when a writer goes; and because a lost connection, which may
 // lose events, marks every watch as stale.
-func (w *waiter) look(v *View) (granted bool, err error) {
-	v.Until(w.cl.leaving())
+func (w *waiter) lookAgain(v *View) (granted bool, err error) {
 	told := false
 	if !v.isStale() {
 		gone, err := w.departed(v)
@@ -227,9 +241,11 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 		return nil, err
 	}
 	v.Ahead(w.awaited...)
-	for _, node := range w.awaited {
-		_, err := v.watch("watch", session.Data, node)
+	for i, node := range w.awaited {
+		watch, err := v.watch("watch", session.Data, node)
 		switch {
+		case err == nil:
+			w.awaited[i] = w.cl.client.relative(watch.Path)
 		case errors.Is(err, ErrNoNode):
 			gone = append(gone, node)
 		case err != nil:

@@ -3,7 +3,6 @@ package coord
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -32,35 +31,104 @@ func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err er
 	if look == nil {
 		return c.Failure("wait", "", errNoFunction)
 	}
-	return c.waitIn(ctx, nil, look)
+	w := wait{client: c, waker: session.NewWaker(), look: look}
+	return w.run(ctx)
 }
 
-// waitIn is Wait for what concerns one session only, unless s is nil.
-func (c *Client) waitIn(ctx context.Context, s *session.Session, look func(v *View) (done bool, err error)) error {
-	var read []reading
+// wait is a wait for what a look reads.
+type wait struct {
+	client *Client
+	sess   *session.Session // the only one to read in, or nil
+	waker  session.Waker    // has the look called again
+	look   func(v *View) (done bool, err error)
+	read   []reading // by the newest look
+}
+
+// run looks until that is done. Thousands may wait here: little stays on the
+// stack and on the heap.
+func (w *wait) run(ctx context.Context) error {
 	for {
-		v := &View{ctx: ctx, client: c, sess: s, before: read}
-		if done, err := look(v); done || err != nil {
+		v, done, err := w.once(ctx)
+		switch {
+		case done || err != nil:
+			return err
+		case v != nil:
+			v.sleep(w.waker)
+		default:
+			select {
+			case <-w.waker:
+			case <-w.closed():
+			case <-ctx.Done():
+			}
+		}
+		if err := w.ended(ctx); err != nil {
 			return err
 		}
-		wake, at, err := v.wakers()
-		if err == nil {
-			read = v.read // and no more of the view: thousands may wait
-			if !v.again {
-				calls.Sleep(ctx, wake, at)
-			}
-			select {
-			case <-c.closed:
-				err = ErrClosed
-			case <-ctx.Done():
-				err = calls.Ended(ctx)
-			default:
-			}
-		}
-		if err != nil {
-			return c.explain(err)
+	}
+}
+
+// closed returns what ends the wait with the client. The watches of a session
+// fire at its end.
+func (w *wait) closed() <-chan struct{} {
+	if w.sess != nil {
+		return nil
+	}
+	return w.client.closed
+}
+
+// once looks, and has the waker woken by what the look has read. It returns the
+// view if that is not all that ends the sleep until the next look.
+func (w *wait) once(ctx context.Context) (more *View, done bool, err error) {
+	w.waker.Rest()
+	v := &View{ctx: ctx, client: w.client, sess: w.sess, before: w.read}
+	done, err = w.look(v)
+	if !done && err == nil && len(v.read)+len(v.until) == 0 && v.at.IsZero() && !v.again {
+		err = errIdle
+	}
+	w.forget()
+	if w.read = v.read; done || err != nil {
+		w.forget()
+		return nil, done, err
+	}
+	if v.again {
+		return v, false, nil
+	}
+	for i := range w.read {
+		if r := &w.read[i]; !r.told {
+			r.watch.Tell(w.waker)
+			r.told = true
 		}
 	}
+	if len(v.until) > 0 || !v.at.IsZero() {
+		more = v
+	}
+	return more, false, nil
+}
+
+var errIdle = wire.Invalid("a look that is not done has read nothing that can change")
+
+// forget has the waker not woken any more by what the newest look has read.
+func (w *wait) forget() {
+	for i := range w.read {
+		if r := &w.read[i]; r.told {
+			r.watch.Untell(w.waker)
+			r.told = false
+		}
+	}
+}
+
+// ended returns why the wait has ended without a look, or nil.
+func (w *wait) ended(ctx context.Context) (err error) {
+	select {
+	case <-w.client.closed:
+		err = ErrClosed
+	case <-ctx.Done():
+		err = calls.Ended(ctx)
+	default:
+		return nil
+	}
+	w.forget()
+	return w.client.explain(err)
 }
 
 // View is what a look reads through: see [Client.Wait]. It is of use during
@@ -72,9 +140,9 @@ type View struct {
 	sess   *session.Session // the only one to read in, or nil
 
 	mu      sync.Mutex
-	before  []reading                  // by the look before this one
-	last    map[watched]*session.Watch // the newest of each of these, once it is asked for
-	learned bool                       // something that the look before this one did not know
+	before  []reading            // by the look before this one
+	last    map[watched]*reading // the newest of each of these, once it is asked for
+	learned bool                 // something that the look before this one did not know
 	read    []reading
 	ahead   map[watched]begun
 	until   []<-chan struct{}
@@ -83,13 +151,15 @@ type View struct {
 }
 
 type watched struct {
-	kind session.Kind
 	path string
+	kind session.Kind
 }
 
 type reading struct {
-	watched
+	path  string
 	watch *session.Watch
+	kind  session.Kind
+	told  bool // the watch wakes the waiter
 }
 
 type begun struct {
@@ -124,9 +194,8 @@ func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	key := watched{session.Data, path}
-	v.learned = v.learned || w != v.previous(key)
-	v.read = append(v.read, reading{key, w})
+	key := watched{path, session.Data}
+	v.note(key, w, v.previous(key))
 	return slices.Clone(w.Data), Stat(w.Stat), true
 }
 
@@ -184,7 +253,7 @@ func (v *View) Ahead(paths ...string) {
 		return // Get meets the same error
 	}
 	for _, path := range paths {
-		key := watched{session.Data, path}
+		key := watched{path, session.Data}
 		v.mu.Lock()
 		if wire.CheckPath(path) == nil && !v.hasGone(key) {
 			if v.ahead == nil {
@@ -225,7 +294,7 @@ func (v *View) Again() {
 // before this look has learned anything else: a listing may show that the node
 // was made anew.
 func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watch, err error) {
-	key := watched{kind, path}
+	key := watched{path, kind}
 	v.mu.Lock()
 	gone, early, previous := v.hasGone(key), v.ahead[key], v.previous(key)
 	delete(v.last, key)
@@ -248,27 +317,40 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.learned = v.learned || err != nil || w != previous
-	if err == nil {
-		v.read = append(v.read, reading{key, w})
+	if v.learned = v.learned || err != nil; err == nil {
+		key.path = v.client.relative(w.Path)
+		v.note(key, w, previous)
 	}
 	return w, err
+}
+
+// note notes what was read, and what the look before this one read there; v.mu
+// is held.
+func (v *View) note(key watched, w *session.Watch, previous *reading) {
+	told := false
+	if previous != nil && previous.watch == w {
+		told, previous.told = previous.told, false
+	} else {
+		v.learned = true
+	}
+	v.read = append(v.read, reading{key.path, w, key.kind, told})
 }
 
 // hasGone reports whether a node has been deleted since the look before this
 // one, as far as this look knows. v.mu is held.
 func (v *View) hasGone(key watched) bool {
-	w := v.previous(key)
-	return !v.learned && w != nil && key.kind != session.Absence && w.Fired() == session.Deleted
+	r := v.previous(key)
+	return !v.learned && r != nil && key.kind != session.Absence && r.watch.Fired() == session.Deleted
 }
 
-// previous returns the newest watch that the look before this one had, unless
-// this look has read the same. v.mu is held.
-func (v *View) previous(key watched) *session.Watch {
+// previous returns the newest reading of the look before this one, unless this
+// look has read the same. v.mu is held.
+func (v *View) previous(key watched) *reading {
 	if v.last == nil && len(v.before) > 0 {
-		v.last = make(map[watched]*session.Watch, len(v.before))
-		for _, r := range v.before {
-			v.last[r.watched] = r.watch
+		v.last = make(map[watched]*reading, len(v.before))
+		for i := range v.before {
+			r := &v.before[i]
+			v.last[watched{r.path, r.kind}] = r
 		}
 	}
 	return v.last[key]
@@ -280,15 +362,9 @@ func (v *View) isStale() bool {
 	return slices.ContainsFunc(v.before, func(r reading) bool { return r.watch.Fired() == session.Stale })
 }
 
-// wakers returns what has the look called again.
-func (v *View) wakers() (wake []<-chan struct{}, at time.Time, err error) {
-	if len(v.read)+len(v.until) == 0 && v.at.IsZero() && !v.again {
-		return nil, v.at, fmt.Errorf("%w: a look that is not done has read nothing that can change", ErrInvalid)
+// sleep returns when the look is to be called again.
+func (v *View) sleep(waker session.Waker) {
+	if !v.again {
+		calls.Sleep(v.ctx, append(v.until, v.ctx.Done(), v.client.closed, waker), v.at)
 	}
-	wake = make([]<-chan struct{}, 0, len(v.until)+2+len(v.read))
-	wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)
-	for _, r := range v.read {
-		wake = append(wake, r.watch.Done())
-	}
-	return wake, v.at, nil
 }

@@ -400,3 +400,29 @@ func TestAFreshLookDoesNotPeekAtAServersPast(t *testing.T) {
 		}))
 	})
 }
+
+// The watch of a node that stays knows nothing of waits that are over.
+func TestAWaitThatIsOverLeavesNothingAtTheWatch(t *testing.T) {
+	const n = 2000
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/stays"))
+		wait := func(ctx context.Context) error {
+			return c.Wait(ctx, func(v *coord.View) (done bool, err error) {
+				_, _, err = v.Get("/stays")
+				return false, err
+			})
+		}
+		over := func() {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+			defer cancel()
+			require.ErrorIs(b, wait(ctx), context.DeadlineExceeded)
+		}
+		over()
+		before := inUse()
+		for range n {
+			over()
+		}
+		require.Less(b, (int(inUse().heap)-int(before.heap))/n, 50, "bytes for each wait that is over")
+	})
+}

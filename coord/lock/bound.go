@@ -27,13 +27,11 @@ func StopGrace(d time.Duration) Option {
 }
 
 // bounded has a hold end in time.
-func (m *Mutex) bounded(ctx context.Context) func(h *coord.Hold, err error) (*coord.Hold, error) {
-	return func(h *coord.Hold, err error) (*coord.Hold, error) {
-		if err == nil {
-			m.bound.Granted(ctx, m.client, h)
-		}
-		return h, err
+func (m *Mutex) bounded(ctx context.Context, h *coord.Hold, err error) (*coord.Hold, error) {
+	if err == nil {
+		m.bound.Granted(ctx, m.client, h)
 	}
+	return h, err
 }
 
 // Do runs f while holding the lock; see [recipe.Do] for what it returns. To run

@@ -53,15 +53,29 @@ func Delay(d time.Duration) Option {
 // servers' clock, or is 0 if the delay began when the record was last written.
 func (m *Mutex) record() string { return m.Path() + "/holder" }
 
-// acquirer is [coord.Client.Acquire] or its TryAcquire.
-type acquirer func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error)
+// inLine gets the lock from the line, after the delay if there is to be one;
+// with try, only if it need not wait for others.
+func (m *Mutex) inLine(ctx context.Context, try bool) (*coord.Hold, error) {
+	if m.delay > 0 {
+		return m.afterDelay(ctx, try)
+	}
+	return m.acquirer(try)(ctx, m.spec, coord.First)
+}
 
-// inLine gets the lock from the line, after the delay if there is to be one.
-func (m *Mutex) inLine(ctx context.Context, acquire acquirer, try bool) (*coord.Hold, error) {
+// acquirer returns [coord.Client.Acquire] or its TryAcquire.
+func (m *Mutex) acquirer(try bool) func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error) {
+	if try {
+		return m.client.TryAcquire
+	}
+	return m.client.Acquire
+}
+
+func (m *Mutex) afterDelay(ctx context.Context, try bool) (*coord.Hold, error) {
+	acquire := m.acquirer(try)
 	outer, nested := coord.HeldIn(ctx, m.client, m.Path())
 	for {
 		h, err := acquire(ctx, m.spec, coord.First)
-		if err != nil || m.delay == 0 || nested && h.Node() == outer.Node() {
+		if err != nil || nested && h.Node() == outer.Node() {
 			return h, err
 		}
 		granting, cancel := context.WithCancel(ctx)

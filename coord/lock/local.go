@@ -163,7 +163,7 @@ func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 		if former != nil && q.mutex.delay > 0 { // whose node is deleted in the background
 			_ = release(ctx, []*coord.Hold{former}, nil)
 		}
-		h, err := q.mutex.inLine(ctx, q.mutex.client.TryAcquire, true)
+		h, err := q.mutex.inLine(ctx, true)
 		q.mu.Lock()
 		if err != nil {
 			return nil, err
@@ -238,7 +238,7 @@ func (q *local) ask() {
 	}
 	q.asking, q.stop = true, stop
 	go func() {
-		h, err := q.mutex.inLine(ctx, q.mutex.client.Acquire, false)
+		h, err := q.mutex.inLine(ctx, false)
 		stopped := ctx.Err() != nil
 		stop()
 		q.mu.Lock()

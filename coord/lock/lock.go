@@ -19,7 +19,8 @@ import (
 type Mutex struct {
 	client *coord.Client
 	spec   coord.Spec
-	local  *local // nil without [LocalQueue] and [Linger]
+	line   func(context.Context) (*coord.Hold, error) // acquires from the line, and leaves little on a waiter's stack
+	local  *local                                     // nil without [LocalQueue] and [Linger]
 	bound  recipe.Bound
 	delay  time.Duration
 }
@@ -49,6 +50,8 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := recipe.Configure(m, path, opts); err != nil {
 		return nil, err
 	}
+	spec := m.spec
+	m.line = func(ctx context.Context) (*coord.Hold, error) { return client.Acquire(ctx, spec, coord.First) }
 	return m, nil
 }
 
@@ -57,11 +60,22 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // carries a read hold of a read/write lock on the same path it fails with
 // [coord.ErrInvalid].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
+	acquire := m.line
+	if m.local != nil || m.delay > 0 {
+		acquire = m.acquireOtherwise
+	}
+	h, err := acquire(ctx)
+	return m.bounded(ctx, h, err)
+}
+
+// acquireOtherwise acquires by the local queue, or with a delay. It is apart
+// for the sake of the many who wait in [Mutex.Acquire], and their stacks.
+func (m *Mutex) acquireOtherwise(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.bounded(ctx)(m.inLine(ctx, m.client.Acquire, false))
+		return m.inLine(ctx, false)
 	}
 	h, err := m.local.acquire(ctx)
-	return m.bounded(ctx)(h, m.client.Failure("acquire", m.Path(), err))
+	return h, m.client.Failure("acquire", m.Path(), err)
 }
 
 // inside reports whether ctx carries a hold of the line, in which an acquire is
@@ -76,10 +90,11 @@ func (m *Mutex) inside(ctx context.Context) bool {
 // reached, it waits for one until ctx ends.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.bounded(ctx)(m.inLine(ctx, m.client.TryAcquire, true))
+		h, err := m.inLine(ctx, true)
+		return m.bounded(ctx, h, err)
 	}
 	h, err := m.local.try(ctx)
-	return m.bounded(ctx)(h, m.client.Failure("try", m.Path(), err))
+	return m.bounded(ctx, h, m.client.Failure("try", m.Path(), err))
 }
 
 // Contenders lists the holder and the waiters, in order: one listing and one

@@ -11,7 +11,7 @@ var holds = []mutant{
 	off("a node that was seen again is watched soon", in(coord, "TestAHoldThatWasFarFromItsTurn"),
 		"Node.Seen", `n.putOff(watchDelay)`, ""),
 	off("a claim that is left ends the wait for its turn", in(coord, "TestAWaitForTheTurnOfAClaimThatIsLeft"),
-		"claim.beginRemoval", `	cl.left.Close()`, ""),
+		"claim.beginRemoval", `cl.waker.Wake()`, ""),
 	off("a window found closed ends no hold that is granted since", in(coord, "TestAHoldGrantedSinceTheWindow"),
 		"claim.losing", `time.Now().Before(cl.sess.Deadline())`, `false`),
 	off("the end of the session ends claims", in(coord, "TestAHoldIsLostWithItsSession"),

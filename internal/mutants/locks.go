@@ -8,9 +8,10 @@ var locks = []mutant{
 	off("shared lock: an upgrade is refused", in(coord, "TestAnExclusiveClaimInside"),
 		"Spec.inside", `case s.Exclusive && !held.claim.spec.Exclusive:`, `case false:`),
 	off("inside of a hold: what would wait for that hold is refused", in(lock, "TestADoInsideADo"),
-		"Client.Acquire", `acquireInLine(ctx, spec, rule, outer != nil)`, `acquireInLine(ctx, spec, rule, false)`),
+		"Client.acquireBehind", `c.Fresh().tryInLine(ctx, spec, rule)`,
+		`c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, spec) }, rule, false)`),
 	off("inside of a hold: only the latest state is refused", in(coord, "TestAWriterThatHasGone"),
-		"Client.Acquire", `c.Fresh().acquireInLine(`, `c.acquireInLine(`),
+		"Client.acquireBehind", `c.Fresh().tryInLine(`, `c.tryInLine(`),
 	off("local queue: a try that waits ends with its context", in(lock, "TestATryThatWaitsForItsFormer"),
 		"local.try", `_ = release(ctx, []*coord.Hold{former}, nil)`, `_ = former.Release(ctx)`),
 	off("local queue: a try waits for the end of the hold before", in(lock, "TestATryAfterARelease"),
@@ -128,7 +129,7 @@ var semaphore = []mutant{
 	off("delay: after an unclean end the next waits", in(lock, "TestAfterAnUncleanEnd"),
 		"grant.begin", `version, err := g.wait(ctx, string(data), stat)`, `version, err := stat.Version, ctx.Err()`),
 	off("delay: one who gives up leaves the record of the one before", in(lock, "TestTheDelayGoesOn"),
-		"Mutex.inLine", `		if err == nil {
+		"Mutex.afterDelay", `		if err == nil {
 			err = h.Along(`, `		if err == nil || true {
 			err = h.Along(`),
 	off("delay: it goes on when the one who waits is gone", in(lock, "TestTheDelayGoesOn"),
@@ -140,9 +141,9 @@ var semaphore = []mutant{
 	off("delay: a grant whose reply was lost is one's own", in(lock, "TestALostReplyOfAGrant"),
 		"grant.begin", `case string(data) == g.name:`, `case false:`),
 	off("delay: a handle inside of a hold is no grant", in(lock, "TestADelayCostsOneRequest"),
-		"Mutex.inLine", ` || nested && h.Node() == outer.Node()`, ` || nested && false && h == outer`),
+		"Mutex.afterDelay", ` || nested && h.Node() == outer.Node()`, ` || nested && false && h == outer`),
 	off("delay: one who loses its hold while it waits stands again", in(lock, "TestOneWhoWaitsThroughTheDelay"),
-		"Mutex.inLine", `case !errors.Is(err, coord.ErrLost):`, `default:`),
+		"Mutex.afterDelay", `case !errors.Is(err, coord.ErrLost):`, `default:`),
 	off("what goes along with a release is left out when the hold is lost", in(coord, "TestWhatGoesAlong").or(lock, "TestAfterAnUncleanEnd"),
 		"claim.losing", `cl.along = nil`, ""),
 	off("what is refused does not keep the node", in(coord, "TestWhatCannotGoAlong"),

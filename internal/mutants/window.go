@@ -55,7 +55,7 @@ var window = []mutant{
 	off("window: nothing is written for a claim that waits", in(coord, "TestAClaimThatWaitsForHours"),
 		"claim.turn", `cl.keepOpen(false)`, ""),
 	off("window: kept open while a claim is held", in(coord, "TestAClaimThatWaitsForHours"),
-		"together.grant", `cl.keepOpen(true)`, `_ = cl`).and("waiter.look", `w.cl.keepOpen(granted)`, `w.cl.keepOpen(false)`),
+		"together.grant", `cl.keepOpen(true)`, `_ = cl`).and("waiter.lookAgain", `w.cl.keepOpen(granted)`, `w.cl.keepOpen(false)`),
 	off("window: a grant wants one that lasts beyond the next probe", in(coord, "TestAHolderDiesAsTheWindowOfItsSuccessorCloses"),
 		"Session.Vouch", `enough := s.Timeout() / 4`, `enough := time.Duration(0)`),
 	off("window: probes while it is needed", in(coord, "TestAHoldLastsForHoursWhileNothingFails"),

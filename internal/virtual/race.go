@@ -7,6 +7,9 @@ import (
 	"sync"
 )
 
+// Race: the race detector is on, which makes stacks and the heap larger.
+const Race = true
+
 var (
 	mu         sync.Mutex
 	running    int // bubbles

@@ -105,8 +105,10 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 		}
 		gone := func(w *session.Watch, err error) error {
 			if err == nil {
+				fired := session.NewWaker()
+				w.Tell(fired)
 				require.NoError(t, server.DropConn(s.ID()))
-				<-w.Done()
+				<-fired
 			}
 			return err
 		}

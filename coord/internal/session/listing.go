@@ -144,8 +144,8 @@ type Sharer struct {
 func (s Sharer) compare(place int32) int { return cmp.Compare(s.Place, place) }
 
 // Share has the newest listing of a directory kept for [Listings.Newest] while
-// several callers share it. Each caller calls done to stop sharing.
-func (ls *Listings) Share(path string, sharer Sharer) (done func()) {
+// several callers share it, each until it calls [Listings.Unshare].
+func (ls *Listings) Share(path string, sharer Sharer) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	of := ls.of[path]
@@ -155,13 +155,16 @@ func (ls *Listings) Share(path string, sharer Sharer) (done func()) {
 	}
 	at, _ := slices.BinarySearchFunc(of.sharers, sharer.Place, Sharer.compare)
 	of.sharers = slices.Insert(of.sharers, at, sharer)
-	return func() {
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		at, _ := slices.BinarySearchFunc(of.sharers, sharer.Place, Sharer.compare)
-		of.sharers = slices.Delete(of.sharers, at, at+1)
-		ls.tidy(path, of)
-	}
+}
+
+// Unshare undoes one Share.
+func (ls *Listings) Unshare(path string, place int32) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	of := ls.of[path]
+	at, _ := slices.BinarySearchFunc(of.sharers, place, Sharer.compare)
+	of.sharers = slices.Delete(of.sharers, at, at+1)
+	ls.tidy(path, of)
 }
 
 // SharersBefore returns the names of the n sharers that are nearest before a

@@ -14,12 +14,13 @@ import (
 // A listing of thousands is not kept for one waiter.
 func TestAListingIsKeptOnlyWhileSeveralShareIt(t *testing.T) {
 	ls := &Listings{of: map[string]*lister{}}
-	one, two := ls.Share("/line", Sharer{1, "a"}), ls.Share("/line", Sharer{2, "b"})
+	ls.Share("/line", Sharer{1, "a"})
+	ls.Share("/line", Sharer{2, "b"})
 	ls.of["/line"].newest = &Listing{}
 	require.NotNil(t, ls.Newest("/line"))
-	one()
+	ls.Unshare("/line", 1)
 	require.Nil(t, ls.Newest("/line"))
-	two()
+	ls.Unshare("/line", 2)
 	require.Empty(t, ls.of)
 }
 

@@ -3,13 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Fired is what used a watch up.
-type Fired int
+type Fired uint8
 
 // Pending: nothing yet. Stale: the connection was lost, so nothing is known.
 // Changed: the data, or the list of children, changed. Deleted: the node is
@@ -24,6 +25,7 @@ const (
 // Watch is a node as it was read, with the one-shot watch that the reading
 // left. All that watch the same path share it.
 type Watch struct {
+	Path     string // all that watch it may share this string
 	Data     []byte
 	Children []string
 	Stat     wire.Stat
@@ -32,12 +34,35 @@ type Watch struct {
 	// are set, and nil from then on.
 	ready chan struct{}
 	err   error
-	armed bool // the server has it
 
-	mu    sync.Mutex
-	fired Fired
-	done  Signal
-	hooks []func(Fired) // nil once fired
+	mu     sync.Mutex
+	armed  bool // the server has it; Watches.mu guards it
+	fired  Fired
+	hooks  []func(Fired) // nil once fired
+	wakers []Waker       // the same
+}
+
+// Waker wakes a goroutine that waits for several things: it receives from the
+// waker, and looks.
+type Waker chan struct{}
+
+// NewWaker returns a waker for one goroutine.
+func NewWaker() Waker { return make(Waker, 1) }
+
+// Wake wakes the goroutine, now or when it waits next. It does not block.
+func (k Waker) Wake() {
+	select {
+	case k <- struct{}{}:
+	default:
+	}
+}
+
+// Rest forgets that the goroutine was to be woken: it looks now.
+func (k Waker) Rest() {
+	select {
+	case <-k:
+	default:
+	}
 }
 
 // Signal is a channel that is closed once, and made only when it is waited for.
@@ -62,11 +87,24 @@ func (s *Signal) Close() {
 	}
 }
 
-// Done is closed when the watch fires.
-func (w *Watch) Done() <-chan struct{} {
+// Tell has the waker woken when the watch fires, or now if it has.
+func (w *Watch) Tell(k Waker) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.done.Done(w.fired != Pending)
+	if w.fired != Pending {
+		k.Wake()
+		return
+	}
+	w.wakers = append(w.wakers, k)
+}
+
+// Untell undoes one Tell.
+func (w *Watch) Untell(k Waker) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := slices.Index(w.wakers, k); at >= 0 {
+		w.wakers = slices.Delete(w.wakers, at, at+1)
+	}
 }
 
 // Fired returns what has fired the watch.
@@ -77,7 +115,7 @@ func (w *Watch) Fired() Fired {
 }
 
 // Kind is the watched aspect of a node.
-type Kind int
+type Kind uint8
 
 // Data: a node that is there, until its data change or it goes. Children: the
 // list of its children. Absence: a node that is not there, until it is; one
@@ -138,7 +176,7 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	if w, shared := ws.set[key]; shared {
 		return Attempt{key, w, w.ready, true}
 	}
-	w := &Watch{ready: make(chan struct{})}
+	w := &Watch{Path: path, ready: make(chan struct{})}
 	arm := func() { ws.arm(key, w) }
 	var err error
 	if kind == Data {
@@ -281,10 +319,12 @@ func (ws *Watches) fire(key armed, fired Fired) {
 		return
 	}
 	w.mu.Lock()
-	hooks := w.hooks
-	w.hooks, w.fired = nil, fired
-	w.done.Close()
+	hooks, wakers := w.hooks, w.wakers
+	w.hooks, w.wakers, w.fired = nil, nil, fired
 	w.mu.Unlock()
+	for _, k := range wakers {
+		k.Wake()
+	}
 	for _, hook := range hooks {
 		hook(fired)
 	}

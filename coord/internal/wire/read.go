@@ -142,7 +142,9 @@ func (c *Conn) match(xid int32) (Request, bool) {
 				c.progress = time.Now()
 			}
 			c.Patient = false
-			c.pending = slices.Delete(c.pending, i, i+1)
+			if c.pending = slices.Delete(c.pending, i, i+1); len(c.pending) == 0 {
+				c.pending = emptied(c.pending)
+			}
 			c.applyDeadline()
 			return r, true
 		}

@@ -61,6 +61,18 @@ func (c *Conn) Send() {
 // keptBuffer is how large a buffer may be that is used again.
 const keptBuffer = 64 << 10
 
+// keptRequests is how many requests a list keeps room for once it is empty:
+// thousands that came at once need not come again.
+const keptRequests = 64
+
+func emptied(list []Request) []Request {
+	if cap(list) > keptRequests {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}
+
 func (c *Conn) flush() {
 	c.writing <- struct{}{}
 	defer func() { <-c.writing }()
@@ -68,8 +80,7 @@ func (c *Conn) flush() {
 	packets := c.queue
 	c.queue, c.spare = c.spare[:0], nil
 	c.begin(c.asked...)
-	clear(c.asked)
-	c.asked = c.asked[:0]
+	c.asked = emptied(c.asked)
 	c.mu.Unlock()
 	if len(packets) > 0 {
 		c.transmit(packets)
