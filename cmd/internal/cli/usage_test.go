@@ -324,7 +324,7 @@ func wordsOf(line string) []string {
 
 // With a variable that is not set, --node "$NODE" has no value. Taken for
 // absent, it would have break delete every claim.
-func TestAnOptionThatIsGivenEmptyIsRefused(t *testing.T) {
+func TestF90AnOptionThatIsGivenEmptyIsRefused(t *testing.T) {
 	t.Parallel()
 	std := &term.Streams{Out: os.Stdout, Err: os.Stderr}
 	var mayBe []string

@@ -110,7 +110,7 @@ func TestTheProcessesOfADemoHaveTheACL(t *testing.T) {
 }
 
 // Whoever sets a variable that protects something does not mean to go without.
-func TestAVariableThatProtectsIsRefusedWhenItIsEmpty(t *testing.T) {
+func TestF90AVariableThatProtectsIsRefusedWhenItIsEmpty(t *testing.T) {
 	w := cmdtest.World(t)
 	for _, name := range []string{"ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"} {
 		inspect := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "inspect", w.Path("l"))...)
