@@ -173,7 +173,7 @@ func inUse() usage {
 // wait, including the nodes and watches of the embedded server in this process;
 // and the callers' stacks, with what the runtime keeps free for others.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
-	most, mostStack := uint64(3<<10), uint64(5<<10)
+	most, mostStack := uint64(25<<7), uint64(11<<9)
 	if virtual.Race {
 		most, mostStack = 7<<9, 9<<10
 	}
