@@ -104,4 +104,8 @@
 // so; while its claims only wait, none. For 10 T after a create whose reply was
 // lost and that was not found, it goes on writing, and writes and lists the
 // directory after each reconnect.
+//
+// Requests of more than 1 KiB wait while the link has as much to carry as it
+// can in T/16. The first one of more than 64 KiB, and one after T without such,
+// costs two reads of nothing, to see what the link bears.
 package coord

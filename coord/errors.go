@@ -41,8 +41,9 @@ var (
 	// ErrUnconfirmed: whether the request took effect is not known (yet).
 	ErrUnconfirmed = znode.ErrUnconfirmed
 	// ErrTooLarge: a request exceeds what a server accepts in one packet
-	// ([WithMaxPacket]). It was not sent, or servers have closed the connection
-	// on it a few times.
+	// ([WithMaxPacket]), or what the link has lately carried in a quarter of
+	// the session timeout: the session's probes would wait behind it. It was
+	// not sent, or servers have closed the connection on it a few times.
 	ErrTooLarge = wire.ErrTooLarge
 	// ErrInvalid: an argument is invalid; the message says which and why. An
 	// acquire with a context that carries a hold for which it would wait for

@@ -89,7 +89,9 @@ func (e *TxnError) Unwrap() error { return e.Err }
 // Txn carries out all the operations or none: one request. It is not repeated
 // by itself: when the connection fails before the reply comes, the error
 // matches [ErrUnconfirmed], and the caller must find out. When the ensemble
-// refused it, the error wraps a [*TxnError].
+// refused it, the error wraps a [*TxnError]. On a slow link, transactions side
+// by side wait for each other, and one that is too large for the link fails
+// with [ErrTooLarge]: the session's own traffic costs it no hold.
 func (c *Client) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.txn(ctx, nil, ops)
 	return results, c.Failure("transaction", "", err)

@@ -35,7 +35,9 @@ func (q *Queue) Put(ctx context.Context, data []byte, opts ...PutOption) error {
 }
 
 // PutBatch adds items in this order, all or none, in one request. All together
-// must fit into a packet of the server's (1 MiB less some kilobytes).
+// must fit into a packet of the server's (1 MiB less some kilobytes), and a
+// slow link must carry it in a quarter of the session timeout
+// ([coord.ErrTooLarge]).
 func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption) error {
 	set := put{priority: DefaultPriority}
 	for _, opt := range opts {

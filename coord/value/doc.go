@@ -38,7 +38,8 @@
 //     others try again, each time with a read and a write, and then one after
 //     the other (recipe.Record). Some ten clients may do that at a time, not
 //     thousands. Other programs honour no turn.
-//   - A value fits into one packet ([coord.ErrTooLarge]).
+//   - A value fits into one packet, and a slow link carries it in a quarter of
+//     the session timeout ([coord.ErrTooLarge]).
 //   - A change that fails with coord.ErrUnconfirmed may have been made, or may
 //     be made yet: ctx ended before the reply came, or the session did, at the
 //     very moment.

@@ -14,28 +14,51 @@ import (
 // ask sends a request, or says why it cannot be sent now. It does not block:
 // see [wire.Conn.Ask]. Without a connection the error is [wire.ErrConnection].
 func (s *Session) ask(r wire.Request, fields func(b []byte) []byte) error {
-	s.mu.Lock()
-	c, isUp := s.wire, s.isUp
-	s.mu.Unlock()
-	if !isUp {
-		return wire.ErrConnection
+	if c := s.open(); c != nil {
+		return c.Ask(r, fields)
 	}
-	return c.Ask(r, fields)
+	return wire.ErrConnection
+}
+
+// open returns the connection that requests can be sent on, or nil.
+func (s *Session) open() *wire.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isUp {
+		return nil
+	}
+	return s.wire
 }
 
 // post is ask that waits until it is known whether servers accept a packet of
-// its size.
+// its size, and until the link can carry it: see [wire.Conn.Await].
 func (s *Session) post(ctx context.Context, r wire.Request, fields func(b []byte) []byte) error {
 	for {
-		err := s.ask(r, fields)
-		doubt, doubtful := err.(wire.Doubt)
-		if !doubtful {
-			return err
+		c := s.open()
+		if c == nil {
+			return wire.ErrConnection
 		}
-		if err := s.try(ctx, doubt.Size); err != nil {
+		switch err := c.Await(ctx, r, fields).(type) {
+		case wire.Doubt:
+			if err := s.try(ctx, err.Size); err != nil {
+				return err
+			}
+		case wire.HeldBack:
+			return calls.Ended(ctx, err)
+		default:
 			return err
 		}
 	}
+}
+
+// spare returns for how long a single request may take the connection up. While
+// the trust window is needed, it must be open until then, and for the probes
+// behind the request.
+func (s *Session) spare() time.Duration {
+	if s.needs.Load() == 0 {
+		return s.Timeout()
+	}
+	return time.Until(s.Deadline()) - s.Timeout()/8
 }
 
 // try makes trials of a packet's size until it is in doubt no more.

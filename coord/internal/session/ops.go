@@ -64,7 +64,7 @@ func (c *Creation) Outcome() (path string, czxid int64, err error) {
 func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []wire.ACL) *Creation {
 	c := creation(path)
 	c.Done = make(chan struct{})
-	if s.ask(wire.Request{Op: wire.OpCreate, Caller: c}, creating(path, data, flags, acl)) != nil {
+	if s.ask(wire.Request{Op: wire.OpCreate, Caller: c, Yields: true}, creating(path, data, flags, acl)) != nil {
 		return nil
 	}
 	return &Creation{s, c}

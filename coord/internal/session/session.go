@@ -221,7 +221,7 @@ func (s *Session) dial(network, addr string) (net.Conn, error) {
 		return nil, s.Err()
 	}
 	s.server, s.wire = raw.Server, wire.New(raw.Conn, tap{s}, wire.Options{
-		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked, Sizes: s.cfg.sizes,
+		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked, Sizes: s.cfg.sizes, Spare: s.spare,
 		// In the first round a hung server must not keep the others waiting;
 		// later the network itself may be slow.
 		Limit: time.Duration(min(1+raw.Round, handshakeShare/2)) * timeout / handshakeShare,

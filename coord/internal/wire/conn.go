@@ -40,7 +40,8 @@ type Tap interface {
 type Request struct {
 	Op     OpCode
 	Urgent bool   // a busy server does not hold it back
-	Trial  bool   // of the size that servers accept: see [Sizes]
+	Trial  bool   // of the size that servers accept, or the link carries: see [Sizes]
+	Yields bool   // it is not sent if the link cannot carry it: see [load]
 	Size   int    // of its packet
 	Caller Caller // nil if nobody waits
 
@@ -95,6 +96,9 @@ type Options struct {
 	Seen    int64          // the newest change that the session knows of
 	Asked   *atomic.Uint32 // requests of the session so far
 	Sizes   *Sizes
+	// Spare returns for how long a single request may take the connection up.
+	// It may be nil.
+	Spare func() time.Duration
 }
 
 // stallShare of T is the limit for the reply to any request but a handshake.
@@ -135,13 +139,14 @@ type Conn struct {
 	asked    []Request     // not sent yet
 	queue    []byte        // their packets
 	spare    []byte        // for the next
+	load     load
 }
 
 // New returns a connection to a server. Its owner runs [Conn.Send].
 func New(raw net.Conn, tap Tap, o Options) *Conn {
 	return &Conn{
 		Conn: raw, Options: o, tap: tap, in: bufio.NewReaderSize(raw, 16<<10),
-		writing: make(chan struct{}, 1), over: make(chan struct{}), more: make(chan struct{}, 1),
+		writing: make(chan struct{}, 1), over: make(chan struct{}), more: make(chan struct{}, 1), load: newLoad(),
 	}
 }
 

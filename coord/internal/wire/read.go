@@ -138,8 +138,16 @@ func (c *Conn) match(xid int32) (Request, bool) {
 	defer c.mu.Unlock()
 	for i, r := range c.pending {
 		if r.xid == xid {
+			c.load.flight -= r.Size
 			if i == 0 { // otherwise the oldest request was passed over
 				c.progress = time.Now()
+				c.answered(r, c.progress)
+			}
+			if c.load.waiting > 0 {
+				select {
+				case c.load.eased <- struct{}{}:
+				default:
+				}
 			}
 			c.Patient = false
 			if c.pending = slices.Delete(c.pending, i, i+1); len(c.pending) == 0 {

@@ -30,7 +30,11 @@ func (c *Conn) Ask(r Request, fields func(b []byte) []byte) error {
 	b := append(c.queue, make([]byte, lengthSize)...)
 	c.queue = fields(appendInt32(appendInt32(b, r.xid), int32(r.Op)))
 	r.Size = len(c.queue) - begin - lengthSize
-	if err := c.Sizes.admit(r); err != nil {
+	err := c.Sizes.admit(r)
+	if err == nil && r.Yields {
+		err = c.bears(r.Size)
+	}
+	if err != nil {
 		c.queue = c.queue[:begin]
 		c.mu.Unlock()
 		return err
@@ -146,6 +150,7 @@ func (c *Conn) begin(all ...Request) {
 		if r.sent = now; c.heard(r) {
 			r.moment = c.Clock.Now()
 		}
+		c.load.sent(r)
 		c.pending = append(c.pending, r)
 	}
 	c.applyDeadline()

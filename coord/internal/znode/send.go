@@ -57,7 +57,9 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 // refused them, the results say which operation failed.
 func Txn(ctx context.Context, s *session.Session, ops []wire.Op) ([]wire.Result, error) {
 	results, err := s.Txn(ctx, ops)
-	if err != nil && (ctx.Err() != nil || errors.Is(err, wire.ErrConnection) || errors.Is(err, wire.ErrExpired)) {
+	switch {
+	case err == nil, errors.As(err, new(wire.HeldBack)): // nothing was sent
+	case ctx.Err() != nil, errors.Is(err, wire.ErrConnection), errors.Is(err, wire.ErrExpired):
 		return nil, Unconfirmed(err)
 	}
 	return results, err

@@ -155,6 +155,7 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 			if it.last {
 				c.cutClient()
 			}
+			c.slow(len(it.data))
 			if _, err := to.Write(it.data); err != nil && !c.gone() {
 				c.cut()
 				return
@@ -179,6 +180,20 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 			}
 			return
 		}
+	}
+}
+
+// slow waits for as long as bytes take at the rate in force.
+func (c *conn) slow(bytes int) {
+	c.p.mu.Lock()
+	rate := c.p.rate
+	c.p.mu.Unlock()
+	if rate == 0 {
+		return
+	}
+	select {
+	case <-time.After(time.Duration(bytes) * time.Second / time.Duration(rate)):
+	case <-c.done:
 	}
 }
 

@@ -12,9 +12,9 @@
 //
 // Conditions last until Heal: Blackhole (per direction: nothing arrives, not
 // even the end of the connection, until healed; then what was under way
-// arrives), Delay (per direction), Refuse and Hang (new connections). CutAll
-// and Flap break what is connected. Stats counts the effects of the conditions:
-// a test can prove that its fault happened.
+// arrives), Delay (per direction), Rate, Refuse and Hang (new connections).
+// CutAll and Flap break what is connected. Stats counts the effects of the
+// conditions: a test can prove that its fault happened.
 //
 // A proxy made by NewRaw carries any protocol, such as the link from a follower
 // to its leader, and knows conditions only.

@@ -41,6 +41,7 @@ type Proxy struct {
 	refuse   bool
 	hang     bool
 	delay    map[Direction]latency
+	rate     int
 	stats    Stats
 	requests map[int32]int
 }
@@ -183,6 +184,10 @@ func (p *Proxy) Delay(d Direction, base, jitter time.Duration) {
 	})
 }
 
+// Rate lets no more than so many bytes in a second pass on each connection,
+// each way.
+func (p *Proxy) Rate(bytes int) { p.set(func() { p.rate = bytes }) }
+
 // Refuse resets new connections immediately. Existing ones stay.
 func (p *Proxy) Refuse() { p.set(func() { p.refuse = true }) }
 
@@ -193,7 +198,7 @@ func (p *Proxy) Hang() { p.set(func() { p.hang = true }) }
 // Heal ends all conditions. Rules stay.
 func (p *Proxy) Heal() {
 	p.set(func() {
-		p.hole, p.refuse, p.hang = 0, false, false
+		p.hole, p.refuse, p.hang, p.rate = 0, false, false, 0
 		clear(p.delay)
 	})
 }
