@@ -39,7 +39,7 @@ var queue = []mutant{
 		"attempt", `			r.lookFurther(ctx, e)`, ""),
 	off("queue: a take is of the entry as it was read", in(items, "TestATakeDeliversNothingBeyond"),
 		"Queue.remove", `coord.DeleteOp(from.entry(e.name), e.stat.Version)`, `coord.DeleteOp(from.entry(e.name), -1)`),
-	off("queue: a take takes nothing that is claimed", in(items, "TestTryForms"),
+	off("queue: what is claimed is not removed", in(items, "TestALetterThatIsGone"),
 		"Queue.remove", `		coord.CreateOp(from.claim(e.name), nil),
 		coord.DeleteOp(from.claim(e.name), -1),`, ""),
 	off("queue: a claim is deleted only while it is the own", in(items, "TestNothingIsRemovedThatAnotherHas"),
