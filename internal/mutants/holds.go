@@ -82,7 +82,7 @@ var leaving = []mutant{
 	off("double barrier: Leave ends with the membership", in(barrier, "TestLeaveEnds"),
 		"Member.leave", `inside := m.hold.Context(ctx)`, `inside := ctx`),
 	off("double barrier: another number of members does not end a crashed round well", in(barrier, "TestAnotherNumber"),
-		"state.resized", `		s = s.closing(missing)`, `		s = s.closing(nil)`),
+		"state.resized", `		s = s.closing(missing, nil)`, `		s = s.closing(nil, nil)`),
 	off("double barrier: a member that died unfinished is missing", in(barrier, "TestAMemberThatDiesBeforeItHasFinished"),
 		"leaver.awaitOthers", `			l.missing = append(l.missing, l.next)`, ""),
 	off("double barrier: a member that has finished keeps its mark", in(barrier, "TestAMemberThatIsAskedToGiveUpIsStill"),
