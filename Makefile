@@ -32,7 +32,7 @@ fuzz:
 .PHONY: test lint fmt tidy tools deps zookeeper soak faults mutants simulate model benchcmp bench bench-full bench-scale
 
 # Everything, on the embedded and on real servers. Four lanes run at the same time: the race detector's tests, which
-# mostly wait, and need a processor as soon as they go on, for their session time-outs are short; and, with what is left
+# mostly wait, and need a processor as soon as they go on, for their session timeouts are short; and, with what is left
 # of the processors, tests that only compute, what reads the code, and what computes without the race detector. Compilers
 # that collect garbage seldom take a fifth less time.
 test: export ZKTEST_CLASSES = $(CLASSES)

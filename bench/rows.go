@@ -148,7 +148,7 @@ var rows = []row{
 	},
 	{
 		name: "takeover", title: "The next holder after kill -9",
-		about: "The holder's process is killed; the time until the next in line holds, with session time-outs of 1 s and a server's tick of 0.5 s.",
+		about: "The holder's process is killed; the time until the next in line holds, with session timeouts of 1 s and a server's tick of 0.5 s.",
 		task:  task{work: "wait", sessions: 1, timeout: time.Second},
 		who:   []string{zkcoord, zkLock, curator, kazoo, etcd},
 		base:  zkLock, shows: []column{takeover}, sites: []*site{one},

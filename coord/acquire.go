@@ -14,7 +14,7 @@ import (
 )
 
 // Acquire joins the line, waits for the turn by rule, and returns the hold.
-// When the own node is deleted or the session ends while waiting, it joins
+// When our node is deleted or the session ends while waiting, it joins
 // again, at the end of the line. When it returns an error, nothing is left
 // behind: nodes that could not be deleted yet are deleted in the background.
 // When ctx ends, it returns immediately. ctx bounds the waiting only, not the

@@ -132,7 +132,7 @@ func init() {
 
 // Close ends the session, which ends every claim and hold, and joins every
 // goroutine. For the server's answer it waits at most a second, or a sixth of
-// the session time-out if that is less, and not at all without a connection:
+// the session timeout if that is less, and not at all without a connection:
 // the session's nodes then stay until the servers expire it. When ctx ends
 // first, Close returns its error and the rest goes on in the background.
 func (c *Client) Close(ctx context.Context) error {
@@ -148,7 +148,7 @@ func (c *Client) Connected() bool { return c.keeper.Current().Connected() }
 // SessionID returns the current session's id, or 0 when there is none yet.
 func (c *Client) SessionID() int64 { return c.keeper.Current().ID() }
 
-// SessionTimeout returns the time-out the server granted.
+// SessionTimeout returns the timeout the server granted.
 func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Timeout() }
 
 // Identity returns the line that names this process in the data of its nodes.

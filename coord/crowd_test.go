@@ -135,7 +135,7 @@ func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 	})
 }
 
-// When all clients return, each reply can take most of the session time-out. To
+// When all clients return, each reply can take most of the session timeout. To
 // cut and to begin anew would add to it, and never end.
 func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
@@ -451,7 +451,7 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 	})
 }
 
-// Another waiter's listing does not prove that the own node exists: the listing
+// Another waiter's listing does not prove that our node exists: the listing
 // may lack the node, or the node may have gone since.
 func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 	for name, listed := range map[string]bool{"not listed": false, "not seen since it was listed": true} {

@@ -74,7 +74,7 @@
 // The client connects again by itself, to any of its servers, and opens a new
 // session when the old one is over. Claims and holds stay with the session they
 // were born in. While the connection is down, a hold lasts until the trust
-// window ends, which is T (the session time-out), less a margin, after the
+// window ends, which is T (the session timeout), less a margin, after the
 // newest request that the leader is proved to have heard of (docs/design.md).
 // It survives an outage of T/3 that begins at any moment, or of T/2 when the
 // tick is known and at most T/5 ([WithTick]), and round trips of up to T/8
@@ -94,7 +94,7 @@
 // An uncontended acquire and release are 3 requests in 2 round trips: create
 // and list, which travel together, and delete; two empty writes, and one or two
 // round trips, more if the session has written nothing for most of T, which is
-// also what a grant costs after a long wait; and one read of the own node for a
+// also what a grant costs after a long wait; and one read of our node for a
 // hold or a wait that lasts longer than 20 ms (250 ms with 16 or more in line
 // before it). A hold that lasts for T/3 lists its line once more, and again
 // after a change there, at most every T/5; of those who share a line, the k-th

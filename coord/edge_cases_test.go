@@ -126,7 +126,7 @@ func TestAServerThatStumblesOverTheDeletionDoesNotStrandTheNode(t *testing.T) {
 	})
 }
 
-// The servers' least session time-out is a setting: a tick may be as long as a
+// The servers' least session timeout is a setting: a tick may be as long as a
 // session, and is believed.
 func TestALongTickIsBelievedAsLongAsItLeavesAWindow(t *testing.T) {
 	inBubble(t, func(b bubble) {
@@ -293,7 +293,7 @@ func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
 				length := make([]byte, 4)
 				_, _ = io.ReadFull(far, length)
 				_, _ = io.CopyN(io.Discard, far, int64(binary.BigEndian.Uint32(length)))
-				reply := make([]byte, 4+36) // length, version, time-out, session, password
+				reply := make([]byte, 4+36) // length, version, timeout, session, password
 				binary.BigEndian.PutUint32(reply, 36)
 				binary.BigEndian.PutUint64(reply[12:], 7)
 				binary.BigEndian.PutUint32(reply[20:], 16)

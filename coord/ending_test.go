@@ -240,7 +240,7 @@ func (b bubble) sessions() (ids []int64) {
 func TestAHoldThatEndsWithItsClientSaysSoAlsoWhenItsNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		time.Sleep(time.Second) // until the own watch is set
+		time.Sleep(time.Second) // until our watch is set
 		b.Close(c)
 		<-h.Done()
 		require.ErrorIs(t, h.Err(), coord.ErrClosed)
@@ -333,7 +333,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	})
 }
 
-// A server that does not answer any more takes until the session time-out to
+// A server that does not answer any more takes until the session timeout to
 // answer for.
 func TestDoEndsWithItsContextAlsoWhenTheServerHangs(t *testing.T) {
 	for name, left := range map[string]time.Duration{"ended before f returns": 0, "ends during the release": time.Second} {

@@ -27,7 +27,7 @@ var (
 	// ErrNodeDeleted: the claim's node was deleted, by another client or with
 	// its session: the servers end a session with its nodes, and may report
 	// those first.
-	ErrNodeDeleted = errors.New("own node was deleted")
+	ErrNodeDeleted = errors.New("our node was deleted")
 	// ErrReleased: the hold was released by its owner.
 	ErrReleased = znode.ErrReleased
 	// ErrForeign: the directory holds a contender of another dialect or recipe,

@@ -114,7 +114,7 @@ func (o *options) emit(e event.Event) {
 	}
 }
 
-// tell reports an event of an own node.
+// tell reports an event of a node of ours.
 func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 	e := event.Event{Session: n.Session().ID(), Path: c.relative(n.Path()), Err: err}
 	log, name := c.opts.Log, sessionName(e.Session)
@@ -123,16 +123,16 @@ func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 		e.Kind = event.Recovered
 	case znode.RemovedLate:
 		e.Kind = event.StrayRemoved
-		log.Warn("a server made an own node long after it was asked to; deleted", "node", e.Path, "session", name)
+		log.Warn("a server made a node of ours long after it was asked to; deleted", "node", e.Path, "session", name)
 	case znode.Unwatchable:
-		log.Warn("the own node may not be watched: its deletion by others will not be noticed", "node", e.Path, "err", err)
+		log.Warn("our node may not be watched: its deletion by others will not be noticed", "node", e.Path, "err", err)
 		return
 	case znode.Stranded:
 		e.Kind = event.NodeStranded
-		log.Error("own node cannot be deleted; it may stay until the session ends", "node", e.Path, "session", name, "err", err)
+		log.Error("our node cannot be deleted; it may stay until the session ends", "node", e.Path, "session", name, "err", err)
 	case znode.Unsearchable:
 		e.Kind, e.Path = event.NodeStranded, c.relative(znode.Join(n.Dir, n.Stem))
-		log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
+		log.Error("may not find out whether our node was made; if so, it stays until the session ends",
 			"name begins with", e.Path, "session", name, "err", err)
 	}
 	c.opts.emit(e)

@@ -217,21 +217,21 @@ func TestOpenRefusesWhatCannotBeRight(t *testing.T) {
 
 func TestOpenRefusesOptionsThatCannotBeRight(t *testing.T) {
 	for hint, option := range map[string]coord.Option{
-		"session time-out 0s":  coord.WithSessionTimeout(0),
-		"session time-out -1s": coord.WithSessionTimeout(-time.Second),
-		"tick -1ns":            coord.WithTick(-1),
-		"empty ACL":            coord.WithACL(),
-		"scheme is empty":      coord.WithAuth("", "x"),
-		"dialer is nil":        coord.WithDialer(nil),
-		"TLS":                  coord.WithTLS(nil),
-		"logger is nil":        coord.WithLogger(nil),
-		"observer is nil":      coord.WithObserver(nil),
-		"one line":             coord.WithIdentity("two\nlines"),
-		"write scheme:id":      coord.WithACL("world:anyone"),
-		"ACL \":anyone:r\"":    coord.WithACL(":anyone:r"),
-		"out of cdrwa":         coord.WithACL("world:anyone:r", "world:anyone:rx"),
-		"dialect":              coord.WithDialect("other"),
-		"option is nil":        nil,
+		"session timeout 0s":  coord.WithSessionTimeout(0),
+		"session timeout -1s": coord.WithSessionTimeout(-time.Second),
+		"tick -1ns":           coord.WithTick(-1),
+		"empty ACL":           coord.WithACL(),
+		"scheme is empty":     coord.WithAuth("", "x"),
+		"dialer is nil":       coord.WithDialer(nil),
+		"TLS":                 coord.WithTLS(nil),
+		"logger is nil":       coord.WithLogger(nil),
+		"observer is nil":     coord.WithObserver(nil),
+		"one line":            coord.WithIdentity("two\nlines"),
+		"write scheme:id":     coord.WithACL("world:anyone"),
+		"ACL \":anyone:r\"":   coord.WithACL(":anyone:r"),
+		"out of cdrwa":        coord.WithACL("world:anyone:r", "world:anyone:rx"),
+		"dialect":             coord.WithDialect("other"),
+		"option is nil":       nil,
 	} {
 		_, err := coord.Open(context.Background(), "localhost:2181", option)
 		require.ErrorIs(t, err, coord.ErrInvalid, hint)

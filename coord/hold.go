@@ -165,7 +165,7 @@ func (h *Hold) ownFailure(err error, own int) error {
 	case !ok:
 		return err
 	case single.Index >= own, !errors.Is(single, ErrNoNode) && !errors.Is(single, ErrBadVersion):
-		return callersOwn(err, own) // the own node is there, for all we know
+		return callersOwn(err, own) // our node is there, for all we know
 	}
 	h.claim.lose(ErrNodeDeleted, single.Index == 0)
 	return cmp.Or(h.Err(), ErrReleased)

@@ -86,7 +86,7 @@ func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
 			f := b.strikeNames(fault)
 			g := b.namesOf(c, specs)
 			require.Equal(b, 3, b.owned(c.SessionID()))
-			time.Sleep(10 * T) // what comes late, and the own watches
+			time.Sleep(10 * T) // what comes late, and our watches
 			require.NoError(b, g.Err())
 			require.Equal(b, 1, f.Fired())
 			f = b.strikeNames(fault)
@@ -115,7 +115,7 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		away.Store(false)
 		claims := <-joined
 		require.Len(b, claims, len(specs))
-		time.Sleep(time.Second) // until the own watches are set
+		time.Sleep(time.Second) // until our watches are set
 		require.ErrorIs(b, coordtest.Err(claims[0].Turn(b.Context(), nil)), coord.ErrNodeDeleted)
 		for _, cl := range claims[1:] {
 			require.NoError(b, b.hold(cl.Turn(b.Context(), nil)).Release(b.Context()))
@@ -311,7 +311,7 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 		var away atomic.Bool
 		c, admin := b.Open(b.leaving(&away)), b.Open()
 		h := b.named(c)
-		time.Sleep(time.Second) // until the own watch is set
+		time.Sleep(time.Second) // until our watch is set
 		away.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
@@ -333,7 +333,7 @@ func TestAHoldWhoseNameIsAnotherClaimsOfItsClientIsLost(t *testing.T) {
 		h := b.taking(c, "mine")
 		require.NoError(t, inspect.Break(b.Context(), b.Open(), "/names/one"))
 		next := b.taking(c, "another's")
-		time.Sleep(time.Second) // until the own watches are set
+		time.Sleep(time.Second) // until our watches are set
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, next.Err())

@@ -22,12 +22,12 @@ import (
 // reporting the loss. A session can be over for its client before it is for the
 // servers: servers that the client could not reach keep the node, and others
 // wait for it, until the client can close the session there, or for up to the
-// session time-out after they can serve again. Otherwise it returns
+// session timeout after they can serve again. Otherwise it returns
 // [ErrUnconfirmed], and the deletion is repeated in the background until the
 // node or the session is gone. It may be called again and from several
 // goroutines: all get the same answer.
 //
-// Release waits at most for the session time-out, and no longer than ctx,
+// Release waits at most for the session timeout, and no longer than ctx,
 // unless ctx has ended before the call: a deferred Release with a dead context
 // still deletes and waits. One request, one round trip; up to three after a
 // transaction of the hold whose outcome is not known.
@@ -365,7 +365,7 @@ func (e exchange) swap(ctx context.Context) error {
 	}, nil, &e.next.node))
 }
 
-// lostBy recognises the failures that mean that the own node is gone.
+// lostBy recognises the failures that mean that our node is gone.
 func lostBy(err error) error {
 	var refused *TxnError
 	switch {

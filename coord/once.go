@@ -183,7 +183,7 @@ func (h *Hold) mayEnd() error {
 	return nil
 }
 
-// stopReleasing unblocks a pending delete and has the own watch look again: its
+// stopReleasing unblocks a pending delete and has our watch look again: its
 // events meanwhile were ignored.
 func stopReleasing(holds []*Hold, err error) {
 	for _, h := range holds {

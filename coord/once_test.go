@@ -288,7 +288,7 @@ func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t
 func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		time.Sleep(time.Second) // until the own watch is set
+		time.Sleep(time.Second) // until our watch is set
 		require.NoError(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 	})
@@ -424,7 +424,7 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 		c, admin := b.Open(), b.Open()
 		h := b.named(c)
 		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
-		time.Sleep(time.Second) // the own watch has looked
+		time.Sleep(time.Second) // our watch has looked
 		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/names/one", Times: 1}, zkembed.Delay(time.Second))
 		err := b.release(b.Within(time.Second/2), c, h, coord.CreateOp("/done", nil))
 		require.Equal(t, 1, read.Fired())

@@ -19,7 +19,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// defaultSessionTimeout is the session time-out asked for when
+// defaultSessionTimeout is the session timeout asked for when
 // [WithSessionTimeout] is not given.
 const defaultSessionTimeout = 10 * time.Second
 
@@ -61,12 +61,12 @@ func defaults() options {
 	}
 }
 
-// WithSessionTimeout sets the session time-out T to ask for. The server may
+// WithSessionTimeout sets the session timeout T to ask for. The server may
 // grant another one ([Client.SessionTimeout]). After a crash, others wait up to
 // T for what the crashed process held; a hold survives an outage of T/3.
 func WithSessionTimeout(d time.Duration) Option {
 	return option(d >= time.Millisecond && d <= 24*time.Hour, func(o *options) { o.Timeout = d },
-		"session time-out %v: it must be between 1 ms and 24 h", d)
+		"session timeout %v: it must be between 1 ms and 24 h", d)
 }
 
 // WithTick sets what the servers' tickTime is. A follower reports to the leader
@@ -116,7 +116,7 @@ func WithAuth(scheme, value string) Option {
 // WithDialer sets how to connect to a server, named as in the list given to
 // [Open]; by default, by TCP to each address that the name has, in turn. The
 // context ends after ten seconds, or when another server was faster: after a
-// second, or a sixth of the session time-out if that is less, the next server
+// second, or a sixth of the session timeout if that is less, the next server
 // is tried as well.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return option(dial != nil, func(o *options) { o.Dial, o.Lookup = dial, nil }, "the dialer is nil")
@@ -198,7 +198,7 @@ func WithObserver(f func(event.Event)) Option {
 
 // WithAttendant has the attendant of this host close the session as soon as
 // this process is gone, however it died: the next in line follows within
-// milliseconds, and only the loss of the host costs the session time-out, which
+// milliseconds, and only the loss of the host costs the session timeout, which
 // can be long then (30 or 60 s). path is the attendant's socket, such as
 // /run/zkcoord/attend.sock; package attend and "zkcoord attend" serve it, and
 // that package says what they are told and what is guaranteed. Nothing depends
@@ -280,7 +280,7 @@ func (o *options) complete() error {
 	}
 	o.identity = fmt.Appendf(nil, "%s %s %d", o.identity, host, os.Getpid())
 	if o.Tick > o.Timeout {
-		return wire.Invalid("tick %v leaves no trust window of a session time-out of %v; ask for a longer one", o.Tick, o.Timeout)
+		return wire.Invalid("tick %v leaves no trust window of a session timeout of %v; ask for a longer one", o.Tick, o.Timeout)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 	})
 }
 
-// The window leaves two hundredths of the session time-out for clocks that run
+// The window leaves two hundredths of the session timeout for clocks that run
 // at different speeds, and for acting on its end.
 func TestAHoldEndsSomeTimeBeforeTheServerMayEndTheSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
@@ -138,7 +138,7 @@ func TestATransactionOverAnOutageReportsThatTheHoldWasLost(t *testing.T) {
 	})
 }
 
-// The limits of session time-outs are each server's own.
+// The limits of session timeouts are each server's own.
 func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var handshakes atomic.Int32
@@ -223,7 +223,7 @@ func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Optio
 }
 
 // A server that has hung answers nothing, and its connection stays open. Half
-// of the session time-out is left for the way to another.
+// of the session timeout is left for the way to another.
 func TestACallEndsWithItsContextWhenItsServerHangs(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *coord.Client) error{
 		"read": func(ctx context.Context, c *coord.Client) error { return coordtest.Err(c.Children(ctx, "/")) },

@@ -206,7 +206,7 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 		runInBubble(t, name, func(b bubble) {
 			c := b.Open()
 			h := b.whole(c)
-			time.Sleep(time.Second) // until the own watches are set
+			time.Sleep(time.Second) // until our watches are set
 			require.NoError(b, end(b, c, h))
 			time.Sleep(time.Second)
 			if name == "the part" {

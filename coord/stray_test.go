@@ -185,7 +185,7 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 	})
 }
 
-// After ten session time-outs nobody looks any more, and nobody probes.
+// After ten session timeouts nobody looks any more, and nobody probes.
 func TestTheSearchForLateCreatesEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

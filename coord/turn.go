@@ -86,7 +86,7 @@ type waiter struct {
 	waits   bool        // it is not refused any more
 	place   int32       // among those that share listings
 	awaited []string    // the nodes to wait for
-	ahead   []Contender // of the own place, if that is near the front, or nil
+	ahead   []Contender // of our place, if that is near the front, or nil
 }
 
 // near is the number of places at the front of a line where the rule is asked
@@ -283,7 +283,7 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 
 // aheadNewly returns the contenders ahead by the newest listing that waiters of
 // this session have made, and drops those at its front that are gone. It
-// returns nil where a listing of one's own would say more: whether the own node
+// returns nil where a listing of one's own would say more: whether our node
 // is there, or near the front, or which contenders cannot be honoured.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
@@ -317,7 +317,7 @@ func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, kn
 	return left, ahead != nil
 }
 
-// list makes sure that there is a listing that shows the own node: the one at
+// list makes sure that there is a listing that shows our node: the one at
 // hand, or a new one, over lost connections, while the session lasts.
 func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (err error) {
 	if cl.view != nil && shows(cl.view) {

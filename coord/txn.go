@@ -70,7 +70,7 @@ func (e *TxnError) Error() string {
 }
 
 // callersOwn counts a refused transaction's operations from the caller's first.
-// The own operations before it were added by this package: the refusal of one
+// Our operations before it were added by this package: the refusal of one
 // of them is no [*TxnError] to the caller.
 func callersOwn(err error, own int) error {
 	var refused *TxnError

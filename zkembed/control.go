@@ -69,7 +69,7 @@ func (s *Server) onSession(id int64, do func(*session)) error {
 }
 
 // ExpireSession ends a session immediately, as if it had not been heard of for
-// its time-out: its ephemeral nodes go, and its connection is closed.
+// its timeout: its ephemeral nodes go, and its connection is closed.
 func (s *Server) ExpireSession(id int64) error { return s.onSession(id, s.endSession) }
 
 // MoveSession cuts the session's connection at its next request, which is
@@ -116,7 +116,7 @@ func (s *Server) Stop() {
 	s.wake()
 }
 
-// Resume starts a stopped server again. Every session gets its whole time-out
+// Resume starts a stopped server again. Every session gets its whole timeout
 // anew, as after a restart of a real server.
 func (s *Server) Resume() {
 	s.mu.Lock()

@@ -237,7 +237,7 @@ func withClient(t *testing.T, f func(t *testing.T, s *zkembed.Server, c *zk.Conn
 	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) { f(t, s, client(t, s)) })
 }
 
-// T is the session time-out of the tests' clients.
+// T is the session timeout of the tests' clients.
 const T = 10 * time.Second
 
 // client connects go-zookeeper and returns when it has a session.

@@ -256,7 +256,7 @@ func (w wire) code() zkembed.Code {
 // rehello asks for the session that a connect reply has given.
 func rehello(reply []byte) []byte {
 	b := make([]byte, 44)
-	copy(b[12:], reply[4:16])  // time-out and id
+	copy(b[12:], reply[4:16])  // timeout and id
 	copy(b[24:], reply[16:36]) // password
 	return frame(b)
 }

@@ -23,7 +23,7 @@ type NewConns uint8
 
 const (
 	// HangDial gives a new connection no answer. [Server.Dial] waits for its
-	// time-out. (Over TCP the kernel accepts, and silence follows.)
+	// timeout. (Over TCP the kernel accepts, and silence follows.)
 	HangDial NewConns = iota
 	// RefuseDial turns new connections away immediately.
 	RefuseDial

@@ -216,17 +216,17 @@ func WithAddr(addr string) Option {
 }
 
 // WithTick sets ZooKeeper's tickTime, 2 s unless set. Sessions expire on the
-// tick's grid, and the default bounds of session time-outs are 2 and 20 ticks.
+// tick's grid, and the default bounds of session timeouts are 2 and 20 ticks.
 func WithTick(tick time.Duration) Option {
 	return option(tick >= time.Millisecond, func(c *config) { c.tick = tick }, "tick %v is below 1ms", tick)
 }
 
-// WithSessionTimeouts limits the time-outs that sessions get. Zero leaves a
+// WithSessionTimeouts limits the timeouts that sessions get. Zero leaves a
 // bound at its default of 2 or 20 ticks.
 func WithSessionTimeouts(lowest, highest time.Duration) Option {
 	return option(lowest >= 0 && highest >= 0 && max(lowest, highest) <= math.MaxInt32*time.Millisecond && (lowest <= highest || highest == 0),
 		func(c *config) { c.minTime, c.maxTime = lowest, highest },
-		"session time-outs from %v to %v: want 0 <= lowest <= highest < 597h", lowest, highest)
+		"session timeouts from %v to %v: want 0 <= lowest <= highest < 597h", lowest, highest)
 }
 
 // WithReaper sets how often empty containers and outlived TTL nodes are
@@ -281,7 +281,7 @@ func newConfig(opts []Option) (config, error) {
 		c.maxTime = max(20*c.tick, c.minTime)
 	}
 	if c.minTime > c.maxTime {
-		return c, fmt.Errorf("zkembed: lowest session time-out %v is above the highest, %v", c.minTime, c.maxTime)
+		return c, fmt.Errorf("zkembed: lowest session timeout %v is above the highest, %v", c.minTime, c.maxTime)
 	}
 	return c, nil
 }

@@ -66,7 +66,7 @@ func (s *Server) clamp(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.minTime), s.cfg.maxTime)
 }
 
-// extend moves the session's end to the first tick after its time-out.
+// extend moves the session's end to the first tick after its timeout.
 func (s *Server) extend(sess *session) {
 	end := time.Since(s.started) + sess.timeout
 	sess.expires = s.started.Add((end/s.cfg.tick + 1) * s.cfg.tick)

@@ -14,7 +14,7 @@
 //     out, and call Up inside of [lock.Mutex.Do], with the context that Do
 //     passes.
 //   - The migrations get no token, so the database cannot refuse a replica that
-//     was paused for longer than the session time-out. Where that matters,
+//     was paused for longer than the session timeout. Where that matters,
 //     guard them by package coord/fence in transactions of your own.
 //   - goose takes no lock to look for pending migrations or create its table.
 package goose

@@ -30,7 +30,7 @@ var (
 	clients = flag.Int("clients", 40, "how many clients are killed together")
 )
 
-// The session time-out is a minute: the next in line holds long before. With
+// The session timeout is a minute: the next in line holds long before. With
 // -kills 100 -v the test tells the distribution.
 func TestF63TheNextInLineHoldsSoonAfterAKill(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
@@ -474,7 +474,7 @@ func TestF63AllSessionsOfClientsThatDieTogetherAreClosed(t *testing.T) {
 }
 
 // The attendant asks one server after the other: one that hangs, one that is
-// down, and an election cost seconds, and no session time-out.
+// down, and an election cost seconds, and no session timeout.
 func TestF63ADeathIsFollowedWhileServersAreDown(t *testing.T) {
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
 		a := attendant(t, attend.Options{Grace: hasty})

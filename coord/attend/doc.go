@@ -1,5 +1,5 @@
 // Package attend closes the sessions of processes that have died, so that
-// others need not wait for the session time-out. "zkcoord attend" is this
+// others need not wait for the session timeout. "zkcoord attend" is this
 // package as a service, one for each host; a program that starts others, such
 // as a supervisor, can have an attendant of its own.
 //
@@ -7,12 +7,12 @@
 //
 // A client made with coord.WithAttendant connects to the attendant's Unix
 // socket, and tells it the servers, the session's id and password, the session
-// time-out, and the credentials and TLS configuration of the client. It does so
+// timeout, and the credentials and TLS configuration of the client. It does so
 // for each new session. When the process dies, the kernel closes the
 // connection. After [Options.Grace], the attendant connects to the servers with
 // the session's id and password and closes the session: its ephemeral nodes go,
 // and the next in line holds. It tries one server after the other until the
-// session time-out is over. coord.Client.Close says goodbye to the attendant,
+// session timeout is over. coord.Client.Close says goodbye to the attendant,
 // which then has nothing to do.
 //
 // # Guarantees
@@ -35,11 +35,11 @@
 //
 // # Not guaranteed
 //
-//   - The loss of the host, and of its attendant, costs the session time-out.
+//   - The loss of the host, and of its attendant, costs the session timeout.
 //     So does a death while no attendant runs.
 //   - Requests that the process had sent, to the servers of the resource that
 //     the hold protects, may still be under way when the next one holds. Without
-//     an attendant they have the session time-out to arrive; with it, the
+//     an attendant they have the session timeout to arrive; with it, the
 //     grace. A resource that checks fencing tokens (coord.Hold.Token) needs
 //     neither.
 //   - A child process has the connection only if it was passed on: see

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	zktest.Main(m)
 }
 
-// T is a session time-out that no test waits for.
+// T is a session timeout that no test waits for.
 const T = time.Minute
 
 // running is an attendant under test.

@@ -193,7 +193,7 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 	case r.Size != b.size:
 		return false, b.errSize(r)
 	case m.self.Sequence < r.Next:
-		// A round passed the own node over, so it was gone by then.
+		// A round passed our node over, so it was gone by then.
 		return false, fmt.Errorf("%w: round %d began without it: %w", coord.ErrLost, r.Number, coord.ErrNodeDeleted)
 	case !r.Open && !m.calls(v, r):
 		return false, nil
@@ -248,7 +248,7 @@ func (m *Member) callLast(v *coord.View) (over bool) {
 // called reports whether the last call is over.
 func (m *Member) called() bool { return !m.lastCall.IsZero() && !time.Now().Before(m.lastCall) }
 
-// queue waits, while a round is open, for the node before the own in line. So
+// queue waits, while a round is open, for the node before ours in line. So
 // only the first in line hears when members of the round go, and finds out when
 // all of them have crashed: then it begins the next round, if it can.
 func (m *Member) queue(v *coord.View, line []coord.Contender) error {

@@ -26,10 +26,10 @@ type leaver struct {
 	*Member
 	seen    snapshot  // ready as last read
 	hurry   time.Time // until when the end is likely to come immediately; zero before the member is marked
-	before  int       // the nearest before the own index that may be there; -1 if none is
+	before  int       // the nearest before our index that may be there; -1 if none is
 	next    int       // the monitor: which member to look after next
 	missing []int     // the monitor: members that went without having finished
-	mark    content   // of the own node
+	mark    content   // of our node
 	over    round     // this one, once it is over
 	results [][]byte  // the monitor: what the members have left
 }
@@ -218,7 +218,7 @@ func (l *leaver) awaitOthers(v *coord.View) (wait bool, err error) {
 func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[index]) }
 
 // close ends the round, unless another member has: then ready shows it. As long
-// as the own node is there, which the transaction checks, ready cannot be about
+// as our node is there, which the transaction checks, ready cannot be about
 // a later round without telling how this one ended.
 func (l *leaver) close(ctx context.Context) (closed bool, err error) {
 	over := l.seen.closing(l.missing, l.barrier.reasons(ctx, l.open.round, l.missing))

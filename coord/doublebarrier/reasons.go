@@ -29,7 +29,7 @@ func (b *Barrier) reason(r round, index int) string {
 	return b.vector(r, reasonOf) + "-" + strconv.Itoa(index)
 }
 
-// giveUp deletes the own node, and says why if cause is not nil.
+// giveUp deletes our node, and says why if cause is not nil.
 func (m *Member) giveUp(ctx context.Context, cause error) error {
 	if cause != nil {
 		why := strings.ToValidUTF8(cause.Error(), "\uFFFD")

@@ -224,7 +224,7 @@ func TestAMemberThatLostItsPlaceGetsAnErrorAlsoWhenTheBarrierIsGone(t *testing.T
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// steady is a session time-out that a busy machine can keep. Where a session
+// steady is a session timeout that a busy machine can keep. Where a session
 // has to end, the tests end it.
 const steady = 20 * time.Second
 

@@ -342,7 +342,7 @@ func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// calm is a session time-out long enough for no ping and no probe to come in
+// calm is a session timeout long enough for no ping and no probe to come in
 // the way of the counting.
 const calm = time.Hour
 
@@ -372,7 +372,7 @@ func (b bubble) phase(clients []*coord.Client, f func(i int)) []spent {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
-	time.Sleep(time.Second) // for late requests, such as the watch on the own node
+	time.Sleep(time.Second) // for late requests, such as the watch on our node
 	var all []spent
 	for i, c := range clients {
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before[i])

@@ -27,7 +27,7 @@
 //   - Candidates are elected in the order in which they came, unless one steps
 //     behind another: see [WithPriority] and [Term.Transfer].
 //   - When a leader dies, the next leads as soon as the dead one's session has
-//     ended: at the latest after the session time-out and two server ticks.
+//     ended: at the latest after the session timeout and two server ticks.
 //   - A candidate whose session died while it waited is not elected by the
 //     place it had; it stands again, at the end of the line.
 //   - [Election.Leader] and [Election.Observe] report only a candidate that was
@@ -40,7 +40,7 @@
 // # Not guaranteed
 //
 //   - A leader that is paused (stopped, swapped) longer than the session
-//     time-out does not know that it lost its term until it runs again; see
+//     timeout does not know that it lost its term until it runs again; see
 //     package coord. Give the [coord.Hold.Token] to the resources it acts on,
 //     or write by [coord.Hold.Txn].
 //   - The term may be over when Leader returns it, and an observer that is cut

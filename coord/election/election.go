@@ -188,7 +188,7 @@ const shortestPause = 10 * time.Millisecond
 // campaigns again; so it does when lead returned nil, which means to resign.
 // Otherwise lead's error ends Run, which returns it, unless [WithHealth] ended
 // the term. After a short term Run pauses, longer each time, up to half the
-// session time-out, so a candidate that cannot lead lets the others lead.
+// session timeout, so a candidate that cannot lead lets the others lead.
 //
 // When ctx ends, Run returns its error after lead has returned and the term has
 // been resigned, as far as [recipe.Grace] gives time for that. It returns the

@@ -240,7 +240,7 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		term := elected(b, at(b, c, electionPath), "leader")
-		time.Sleep(time.Second) // until the own watch is set
+		time.Sleep(time.Second) // until our watch is set
 		look := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
 		}, zkembed.ReplyError(zkembed.CodeThrottledOp))

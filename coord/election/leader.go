@@ -177,7 +177,7 @@ func (t *Term) leader() Leader {
 // Resign ends the term and lets the next candidate lead. It answers as
 // [coord.Hold.Release] does: after a nil because the session is over for this
 // client, the servers may keep the node, and the next candidate waiting, for up
-// to the session time-out more.
+// to the session timeout more.
 func (t *Term) Resign(ctx context.Context) error { return t.hold.Release(ctx) }
 
 // Proclaim replaces the leader's data, which [Election.Leader] and

@@ -14,14 +14,14 @@ const (
 	Granted         = "granted"           // its turn came, Took after the call
 	Ended           = "ended"             // a hold was released (Err is coord.ErrReleased) or lost (coord.ErrLost), or a wait given up, after Took
 	Revoked         = "revoked"           // it was asked to give up; see inspect.Revoke
-	Foreign         = "foreign contender" // a contender that cannot be honoured (coord.Line) came after the own one, or is waited for
+	Foreign         = "foreign contender" // a contender that cannot be honoured (coord.Line) came after ours, or is waited for
 	Recovered       = "recovered"         // a create whose reply was lost had taken effect
-	StrayRemoved    = "stray removed"     // a server that had been cut off made an own node late; it was deleted
+	StrayRemoved    = "stray removed"     // a server that had been cut off made a node of ours late; it was deleted
 	Differs         = "differs"           // another client uses a path in another way than this one; Err says how
 	ClockAhead      = "clock ahead"       // this client's clock is ahead of the ensemble's, which decides for all; Err says by how much
 	MarkAhead       = "mark ahead"        // a schedule's mark lies in the future; Err says how far, and what to do
 	Failed          = "failed"            // a function that a recipe ran, a leader's health check, or what a member of shards needs; Err says why
-	NodeStranded    = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
+	NodeStranded    = "node stranded"     // a node of ours could not be deleted, or may not be looked for; it may stay until the session ends
 )
 
 // Event is something an observer (coord.WithObserver) may want to count. Fields

@@ -192,7 +192,7 @@ func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
 			zktest.Receive(t, coordtest.Soon, granted, "all are members")
 		}
 
-		for _, h := range beside { // a session that is new is trusted for all of its time-out
+		for _, h := range beside { // a session that is new is trusted for all of its timeout
 			zktest.Eventually(t, 2*timeout, func() bool { return time.Until(h.Deadline()) < timeout*6/10 }, "the window is as long as usual")
 		}
 		w.Crash()

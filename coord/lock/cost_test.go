@@ -22,7 +22,7 @@ import (
 )
 
 // quietly returns the requests that f made, without the pings and probes that
-// a session of that time-out would send meanwhile.
+// a session of that timeout would send meanwhile.
 func quietly(t *testing.T, w *zktest.World, f func(*coord.Client)) zkembed.Counts {
 	t.Helper()
 	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))

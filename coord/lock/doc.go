@@ -30,7 +30,7 @@
 //
 // # Not guaranteed
 //
-// A holder that is paused beyond the session time-out may go on for a moment
+// A holder that is paused beyond the session timeout may go on for a moment
 // after it wakes, while another holds. Pass [coord.Hold.Token] to the resource,
 // or write by [coord.Hold.Txn]. With a local queue, arrival decides the order
 // only within a process: a process has several turns in a row, a bounded number

@@ -46,7 +46,7 @@ func (q *local) learn(h *coord.Hold, others bool) {
 	}
 }
 
-// contended reports whether a node besides the own one is a contender's.
+// contended reports whether a node besides ours is a contender's.
 func (q *local) contended(names []string, own string) bool {
 	line, d := q.mutex.spec.Line, q.mutex.client.Dialect()
 	return len(line.Foreign(names, d)) > 0 ||

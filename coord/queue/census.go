@@ -68,7 +68,7 @@ func (c *census) leave() {
 	}
 }
 
-// forget gives up the own node if nobody has come meanwhile.
+// forget gives up our node if nobody has come meanwhile.
 func (c *census) forget() {
 	censuses.Lock()
 	defer censuses.Unlock()
@@ -107,7 +107,7 @@ func (c *census) isAlone() bool {
 // share is the rank of a client among the consumers, and their number.
 type share struct{ rank, of int }
 
-// countConsumers finds out the own share of the items. Without a change since
+// countConsumers finds out our share of the items. Without a change since
 // the last time it costs nothing.
 func (d *dispatcher) countConsumers(ctx context.Context) error {
 	share, err := d.census.count(ctx)
@@ -139,11 +139,11 @@ func (c *census) count(ctx context.Context) (share, error) {
 			c.compare(names)
 			return c.find(names), err
 		}
-		c.own.Abandon() // another client deleted the own node, and the directory with it
+		c.own.Abandon() // another client deleted our node, and the directory with it
 	}
 }
 
-// join makes the own node, unless there is one.
+// join makes our node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
 		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + optioned + c.options, Recipe: c.at.Path})
@@ -157,9 +157,9 @@ func (c *census) join(ctx context.Context) error {
 	return nil
 }
 
-// find finds the own node among all. A node of a former session, which the
+// find finds our node among all. A node of a former session, which the
 // servers have not ended yet, is no other consumer; and a server that lags
-// behind does not show the own one.
+// behind does not show ours.
 func (c *census) find(names []string) share {
 	own := c.own.Node()[len(c.at.Consumers)+1:]
 	names = slices.DeleteFunc(names, func(name string) bool { return name != own && strings.HasPrefix(name, c.id) })

@@ -91,7 +91,7 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 	case ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired):
 		return nil, at, errMissed // perhaps a session that is over here has it, until the servers end it
 	case errors.Is(err, coord.ErrNoAuth) && isRefused && path.Dir(refused.Path) == q.at.Entries:
-		return nil, at, errDenied // the entry; not the own node
+		return nil, at, errDenied // the entry; not our node
 	case err != nil:
 		return nil, at, err
 	}

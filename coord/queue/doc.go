@@ -56,7 +56,7 @@
 //     none as long as others have nothing to do.
 //   - That an item is received immediately when the first two idle consumers
 //     (see Cost) are both stopped or cut off. The others hear of it when one of
-//     their sessions ends, within the session time-out.
+//     their sessions ends, within the session timeout.
 //   - That [Item.Deliveries] counts every delivery. It misses those to Kazoo,
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
 //     become dead letters either, and do not wait to be delivered again. It may count a Receive that was given up
@@ -73,7 +73,7 @@
 // # When the session or connection fails
 //
 // A waiting Receive waits on, in the next session if need be. A claim lasts as
-// a coord.Hold does: through an outage of T/3 (T is the session time-out), and
+// a coord.Hold does: through an outage of T/3 (T is the session timeout), and
 // no longer than the session. Whether a Put, Take or Ack was carried out whose
 // reply was lost is found out on the next connection; if the context or the
 // session ends before, the error matches coord.ErrUnconfirmed.

@@ -353,7 +353,7 @@ func (b bubble) consumer(opts ...queue.Option) (*coord.Client, *queue.Queue) {
 }
 
 // quiet is a consumer whose requests can be counted: its client's probes do not
-// count as long as less than an eighth of the session time-out passes.
+// count as long as less than an eighth of the session timeout passes.
 func (b bubble) quiet(opts ...queue.Option) (*coord.Client, *queue.Queue) {
 	b.Helper()
 	c := b.Open(coord.WithSessionTimeout(40 * time.Second))

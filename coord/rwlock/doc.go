@@ -34,7 +34,7 @@
 //
 // # Not guaranteed
 //
-//   - As with any lock: a holder that is paused beyond the session time-out may
+//   - As with any lock: a holder that is paused beyond the session timeout may
 //     go on for a moment after it wakes. A writer gives its [coord.Hold.Token]
 //     to the resource, or writes by [coord.Hold.Txn]. A reader has no token:
 //     its data may be out of date by the time it uses them.

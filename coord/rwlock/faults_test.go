@@ -197,7 +197,7 @@ func (c *counted) watches(n int) {
 func (c *counted) waits(side *rwlock.Side) <-chan grant {
 	c.s.Helper()
 	granted := c.s.joins(side)
-	c.watches(2) // the own node, and one other
+	c.watches(2) // our node, and one other
 	return granted
 }
 
@@ -237,7 +237,7 @@ func TestAReaderThatWaitsMakesSixRequestsAndIsWokenOnce(t *testing.T) {
 	reads := coordtest.Had(t, reader)
 	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1}, c.since())
 	release(t, reads)
-	require.Equal(t, zkembed.Counts{zkembed.OpDelete: 1, zkembed.OpNotify: 1}, c.since(), "the event is the own node's")
+	require.Equal(t, zkembed.Counts{zkembed.OpDelete: 1, zkembed.OpNotify: 1}, c.since(), "the event is our node's")
 }
 
 func TestAReleaseWakesOnlyThoseWhoseTurnComes(t *testing.T) {
@@ -279,7 +279,7 @@ func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(c.TryAcquireWrite(coordtest.Limited(t))), coord.ErrBusy)
 	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1}, c.since())
 	mine := coordtest.Acquire(t, c.ReadSide())
-	c.watches(1) // the own node's, which every hold that lasts has
+	c.watches(1) // our node's, which every hold that lasts has
 	c.since()
 	require.ErrorIs(t, coordtest.Err(c.AcquireWrite(mine.Context(coordtest.Limited(t)))), coord.ErrInvalid)
 	again := rw(t, c.Client, s.path, rwlock.Reentrant())
@@ -298,7 +298,7 @@ func TestADowngradeIsOneRequest(t *testing.T) {
 	r := coordtest.Call(s, h.Downgrade)
 	made := c.since()
 	require.Equal(t, 1, made[zkembed.OpMulti], "%v", made)
-	require.LessOrEqual(t, made.Total(), 2, "the read of the own node may have come already: %v", made)
+	require.LessOrEqual(t, made.Total(), 2, "the read of our node may have come already: %v", made)
 	_, dir, err := s.w.Admin().Get(s.path)
 	require.NoError(t, err)
 	_, node, err := s.w.Admin().Get(r.Node())

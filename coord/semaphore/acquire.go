@@ -109,7 +109,7 @@ func (s *Semaphore) take(ctx context.Context, n int, queue *coord.Hold, try bool
 		err = s.await(ctx, queue, holds, names, limit, try)
 	}
 	// Kazoo counts the leases before it makes its own, and not again. So the
-	// place in the queue must have lasted until the own lease was counted: no
+	// place in the queue must have lasted until our lease was counted: no
 	// other lease was made in between. (Curator counts afterwards, as room
 	// does.)
 	if err == nil && s.layout.kazoo {
@@ -144,7 +144,7 @@ func (s *Semaphore) stand(ctx context.Context, n int, exclusive bool) (made []*c
 	return slices.DeleteFunc(holds, func(h *coord.Hold) bool { return h == nil }), names, err
 }
 
-// await waits until there is room for the own leases; a try does not wait. made
+// await waits until there is room for our leases; a try does not wait. made
 // is the limit that the leases were made for: a lease made for 1 has a token,
 // and must be granted by that limit.
 func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coord.Hold, names []string, made int, try bool) error {

@@ -341,7 +341,7 @@ func TestAnAcquireThatLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T
 		goOn, p := make(chan struct{}), w.Proxy()
 		held := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.Queue.Dir, Do: proxy.Hold(goOn)})
 		granted := acquireN(s.Context(), s.of(s.open(p.Addr()), 1), 1)
-		zktest.Receive(s, coordtest.Soon, held.First(), "the own lease is made and counted")
+		zktest.Receive(s, coordtest.Soon, held.First(), "our lease is made and counted")
 		require.NoError(s, w.Admin().Delete(s.Queue.Dir+"/"+coordtest.Children(s, w, s.Queue.Dir)[0], -1))
 		kazoo, err := w.Admin().Create(s.Leases.Dir+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(s, err)

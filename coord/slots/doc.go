@@ -53,7 +53,7 @@
 // A number is held until the trust window ends, as any hold. A waiter keeps
 // waiting across a lost connection, and queues again, at the end, if its
 // session is over. An owner that comes back with a new session waits for the
-// end of the former one, for up to the session time-out, or some 0.3 s with an
+// end of the former one, for up to the session timeout, or some 0.3 s with an
 // attendant.
 //
 // # Znodes

@@ -19,7 +19,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// T is the session time-out: so long after a death the next replica goes on.
+// T is the session timeout: so long after a death the next replica goes on.
 const T = 4 * time.Second
 
 // Scene is what happens. All texts are parts of lines that replicas say.

@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// T is the session time-out in bubbles, Tick the server's.
+// T is the session timeout in bubbles, Tick the server's.
 const (
 	T    = 30 * time.Second
 	Tick = 2 * time.Second

@@ -30,7 +30,7 @@ type peer struct {
 }
 
 // newPeer takes the arguments of a child process: connect string, path, name,
-// session time-out in seconds, dialect. It makes the nodes that the contenders
+// session timeout in seconds, dialect. It makes the nodes that the contenders
 // share; they are no containers, which would go when they are empty.
 func newPeer(args []string, nodes ...string) (*peer, error) {
 	seconds, err := strconv.Atoi(args[3])

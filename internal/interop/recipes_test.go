@@ -16,7 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// sessions is the longest session time-out the programs ask for.
+// sessions is the longest session timeout the programs ask for.
 const sessions = 10 * time.Second
 
 // recipesEnd is how long a program of recipes may run; it gives up by itself

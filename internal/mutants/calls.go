@@ -19,7 +19,7 @@ var calls = []mutant{
 		"Client.notify", `			leave, tell = append(leave, l), append(tell, t)`,
 		`			l()
 			tell = append(tell, t)`),
-	off("the own watch is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheOwnWatch"),
+	off("our watch is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheOwnWatch"),
 		"Node.Watch", `if err == nil || n.sess.Err() != nil {`, `if err == nil || !isPassing(err) {`),
 	off("the deletion is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheDeletion"),
 		"Node.Delete", `case errors.Is(err, wire.ErrNoAuth):`, `case true:`),

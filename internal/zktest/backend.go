@@ -146,7 +146,7 @@ func ownServers[S interface{ close(bool, string) }](
 }
 
 // NewEmbedded returns a world on an embedded server of its own, with a real
-// test server's tick and bounds of session time-outs unless the options say
+// test server's tick and bounds of session timeouts unless the options say
 // otherwise. New and Each call it without options.
 func NewEmbedded(t testing.TB, opts ...zkembed.Option) *World {
 	t.Helper()

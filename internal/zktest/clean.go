@@ -9,9 +9,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// graceAfterTimeout is how long after its session's time-out an ephemeral node
+// graceAfterTimeout is how long after its session's timeout an ephemeral node
 // of a dead client may still be there: the real server expires sessions in
-// steps of a tick, and a new leader starts all time-outs afresh.
+// steps of a tick, and a new leader starts all timeouts afresh.
 const graceAfterTimeout = 2 * time.Second
 
 // cleanUp is run after the test and everything it registered itself: by then

@@ -44,7 +44,7 @@ func connect(connectString string, timeout time.Duration, callback zk.EventCallb
 }
 
 // answersWithin bounds the wait for the answer to a client's first packet. The
-// client library waits 6.7 time-outs for it, which is longer than a test waits
+// client library waits 6.7 timeouts for it, which is longer than a test waits
 // for a server that starts and lost the packet.
 const answersWithin = 5 * time.Second
 
@@ -183,7 +183,7 @@ func handshake(conn net.Conn, id int64, timeout time.Duration, follow []byte) er
 	if err != nil {
 		return err
 	}
-	const idAt = 4 + 4 // after version and time-out
+	const idAt = 4 + 4 // after version and timeout
 	if len(reply) < idAt+8 || int64(binary.BigEndian.Uint64(reply[idAt:])) != id {
 		return errUnknownSession
 	}
@@ -252,7 +252,7 @@ func (s *Server) DropConn(id int64) error {
 	return conn.Close()
 }
 
-// timeoutOf returns the negotiated time-out of a session that is connected
+// timeoutOf returns the negotiated timeout of a session that is connected
 // here, 10 s for any other.
 func (s *Server) timeoutOf(id int64) time.Duration {
 	timeouts, err := s.sessionTimeouts()

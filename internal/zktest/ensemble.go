@@ -131,7 +131,7 @@ type role struct {
 	mode   string
 }
 
-// ask asks all servers together, since the time-out for a stopped one is
+// ask asks all servers together, since the timeout for a stopped one is
 // seconds, and gives the answers as they come.
 func (e *Ens) ask(except []*Server) <-chan role {
 	answers := make(chan role, len(e.servers))

@@ -107,7 +107,7 @@ func inNamespace(path, prefix string) bool {
 // session is what cons says of the session of a connection.
 var session = regexp.MustCompile(`sid=0x([0-9a-f]+),.*,to=(\d+)`)
 
-// sessionTimeouts returns the negotiated time-out of every session that is
+// sessionTimeouts returns the negotiated timeout of every session that is
 // connected to this server.
 func (s *Server) sessionTimeouts() (map[int64]time.Duration, error) {
 	answer, err := s.FourLetter("cons")

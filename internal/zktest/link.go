@@ -107,7 +107,7 @@ func (w *World) Crash() {
 }
 
 // Recover starts the servers again after Crash, on the same addresses, with all
-// nodes and sessions. Every session has its whole time-out from then on. It
+// nodes and sessions. Every session has its whole timeout from then on. It
 // returns when they serve.
 func (w *World) Recover() {
 	w.t.Helper()

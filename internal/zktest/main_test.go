@@ -147,7 +147,7 @@ func onDisk(path string) bool {
 	return err == nil
 }
 
-// patient is a session time-out by which a client does not give a connection
+// patient is a session timeout by which a client does not give a connection
 // up because the machine is busy.
 const patient = 30 * time.Second
 

@@ -21,7 +21,7 @@ type World struct {
 	private bool
 	root    string
 	servers servers
-	timeout time.Duration // the longest session time-out clients of this test use
+	timeout time.Duration // the longest session timeout clients of this test use
 	crashed bool          // by Crash, and not yet recovered
 	frozen  *zkembed.Partition
 
@@ -88,11 +88,11 @@ func uniqueRoot(test string) string {
 	return fmt.Sprintf("/t-%.60s-%08x", name, rand.Uint32())
 }
 
-// SessionTimeout is the session time-out tests should use unless they need
+// SessionTimeout is the session timeout tests should use unless they need
 // another: ten ticks of the test servers.
 const SessionTimeout = 10 * DefaultTick
 
-// SetTimeout sets the longest session time-out of the test's clients, if it is
+// SetTimeout sets the longest session timeout of the test's clients, if it is
 // not SessionTimeout. A dead client's ephemeral nodes may outlive the test by
 // two seconds more than that.
 func (w *World) SetTimeout(d time.Duration) { w.timeout = d }

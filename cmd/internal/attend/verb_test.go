@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { cmdtest.Main(m, cli.Main) }
 
 var kills = flag.Int("kills", 2, "how many holders are killed, one after the other")
 
-// T is a session time-out that no test waits for.
+// T is a session timeout that no test waits for.
 const T = "60s"
 
 // attendant starts one, at a socket in a folder with a short name.
@@ -89,7 +89,7 @@ func deathsAreSeen(t *testing.T, w *zktest.World, socket string, n int) {
 }
 
 // A command dies with its owner, and an attendant, or the guard alone, frees
-// the lock soon afterwards, although the session time-out is a minute. With
+// the lock soon afterwards, although the session timeout is a minute. With
 // -kills 100 -v the test prints the median and the longest delay.
 func TestALockWhoseCommandWasKilledIsHeldByTheNextSoon(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {

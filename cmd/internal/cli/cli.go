@@ -52,7 +52,7 @@ type verbs struct {
 	Queue         run.QueueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Ui            see.UIVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
 	Exporter      see.ExporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`
-	Attend        attend.Verb           `cmd:"" help:"Close the sessions of this host's processes that are killed: others need not wait for the session time-out."`
+	Attend        attend.Verb           `cmd:"" help:"Close the sessions of this host's processes that are killed: others need not wait for the session timeout."`
 	Server        serverVerb            `cmd:"" help:"Run an in-memory server for development and tests."`
 	Version       versionVerb           `cmd:"" help:"Tell the version."`
 
@@ -253,7 +253,7 @@ func (versionVerb) Run(s *term.Streams) error {
 
 type serverVerb struct {
 	Addr string        `default:"127.0.0.1:2181" help:"Where to listen; port 0 takes a free one."`
-	Tick time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session time-outs are from 2 to 20 ticks."`
+	Tick time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session timeouts are from 2 to 20 ticks."`
 }
 
 // Run serves until it is interrupted.

@@ -306,7 +306,7 @@ func (p *Process) Number() int {
 
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Target names a world's servers, and a session time-out that is long enough
+// Target names a world's servers, and a session timeout that is long enough
 // for a process to keep its holds on a busy machine.
 func Target(w *zktest.World) []string { return lasting(w, 20*time.Second) }
 

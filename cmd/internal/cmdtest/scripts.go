@@ -85,7 +85,7 @@ func Receiving(w *zktest.World, script string) []string {
 	return []string{"queue", "receive", w.Path("q"), "--", "sh", "-c", script}
 }
 
-// Short is the session time-out of a process that is to lose its session, and
+// Short is the session timeout of a process that is to lose its session, and
 // not before all is ready for that.
 const Short = 4 * time.Second
 
@@ -101,7 +101,7 @@ const (
 )
 
 // AwaitOutcome starts a process again and again until its outcome is as it
-// should be. One that got no session in its time-out gets a longer one the next
+// should be. One that got no session in its timeout gets a longer one the next
 // time, as on a busy machine.
 func AwaitOutcome(t *testing.T, mayBeLate bool, start func(timeout string) *Process, right func(p *Process) bool) {
 	t.Helper()
@@ -120,7 +120,7 @@ func AwaitOutcome(t *testing.T, mayBeLate bool, start func(timeout string) *Proc
 	}, "a process comes to what it should")
 }
 
-// GivesUp has a process wait in vain, with the time-out that it is given.
+// GivesUp has a process wait in vain, with the timeout that it is given.
 func GivesUp(t *testing.T, start func(timeout string) *Process) (gone *Process) {
 	t.Helper()
 	AwaitOutcome(t, true, start, func(p *Process) bool {

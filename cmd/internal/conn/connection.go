@@ -186,7 +186,7 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 	case err == nil:
 		c.lookForChroot(connecting, client)
 		if granted := client.SessionTimeout(); c.SessionTimeout != 0 && granted != c.SessionTimeout.Truncate(time.Millisecond) {
-			c.Note("the servers grant a session time-out of %v instead of %v: they have limits of their own, "+
+			c.Note("the servers grant a session timeout of %v instead of %v: they have limits of their own, "+
 				"by default 2 and 20 ticks", granted, c.SessionTimeout)
 		}
 		return client, nil

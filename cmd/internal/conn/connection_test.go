@@ -159,7 +159,7 @@ func TestATimeOutThatTheServersChangeIsTold(t *testing.T) {
 			p := cmdtest.Start(t, args...)
 			require.Zero(t, p.Exit())
 			if told {
-				require.Contains(t, p.Stderr.String(), "the servers grant a session time-out of 10m0s instead of 20m0s")
+				require.Contains(t, p.Stderr.String(), "the servers grant a session timeout of 10m0s instead of 20m0s")
 			} else {
 				require.Empty(t, p.Stderr.String())
 			}

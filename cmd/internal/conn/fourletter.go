@@ -72,7 +72,7 @@ func (c *Connection) Mode(ctx context.Context, address string) string {
 }
 
 // connectionLines find a client's address and session in the answers to cons
-// and to dump. The answer to cons also has the session's time-out and the time
+// and to dump. The answer to cons also has the session's timeout and the time
 // of the server's last answer to the client, both in milliseconds.
 var connectionLines = map[string]*regexp.Regexp{
 	"cons": regexp.MustCompile(`(?m)/(\S+)\[[0-9a-f]+\]\((?:.*?sid=(0x[0-9a-f]+)(?:.*?,to=(\d+)(?:.*?,lresp=(\d+))?)?)?`), // this connection has no session

@@ -61,7 +61,7 @@ type Waiting struct {
 	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 }
 
-// Wait runs f with a context that ends by a signal, or with the time-out, whose
+// Wait runs f with a context that ends by a signal, or with the timeout, whose
 // message is late.
 func (w *Waiting) Wait(c *Connection, late string, f func(ctx context.Context, client *coord.Client) error) error {
 	return c.Lasting(w.Timeout, func(ctx context.Context, client *coord.Client) error {

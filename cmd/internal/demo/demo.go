@@ -21,7 +21,7 @@ const (
 	demoLimit = 50 * time.Second
 	// forgetWithin bounds the removal of what a demo leaves in ZooKeeper.
 	forgetWithin = 4 * time.Second
-	// demoSession is the longest session time-out of a demo: after a kill,
+	// demoSession is the longest session timeout of a demo: after a kill,
 	// others wait for so long.
 	demoSession = 4 * time.Second
 	// The demo's own server ticks fast: a killed process's session ends soon.
@@ -47,7 +47,7 @@ type stage struct {
 }
 
 // play runs a demo: on the named servers, or else on a server of its own. check
-// gets the session time-out.
+// gets the session timeout.
 func play(s *term.Streams, c *conn.Connection, check func(session time.Duration) error, run func(st *stage) error) error {
 	st := &stage{
 		Connection: *c, Progress: term.NewProgress(s), streams: s, where: c.ZK,
@@ -80,7 +80,7 @@ func play(s *term.Streams, c *conn.Connection, check func(session time.Duration)
 	return run(st)
 }
 
-// servers starts a server if none are named, and finds the session time-out.
+// servers starts a server if none are named, and finds the session timeout.
 func (st *stage) servers() (stop func(), err error) {
 	longest, stop := demoSession, func() {}
 	if st.ZK == "" {

@@ -47,7 +47,7 @@ func (v *stockVerb) check(session time.Duration) error {
 		return term.UsageError("--kill %d: it must not be negative", v.Kill)
 	}
 	if limit := int(demoLimit * 3 / 4 / session); v.Kill > limit && !v.Unsafe {
-		return term.UsageError("--kill %d: after each kill the lock is free when a session time-out (%v) has passed, "+
+		return term.UsageError("--kill %d: after each kill the lock is free when a session timeout (%v) has passed, "+
 			"and the demo ends within a minute; kill at most %d", v.Kill, session, limit)
 	}
 	return nil

@@ -212,7 +212,7 @@ func (h *Heard) Hear(of conn.Remote) {
 }
 
 // Silence says for how long a client has been silent, or "" if that is normal:
-// a client that works pings after a third of its session's time-out.
+// a client that works pings after a third of its session's timeout.
 func (h Heard) Silence() string {
 	if h.SilentFor == nil || *h.SilentFor < *h.Timeout/2 {
 		return ""
@@ -251,7 +251,7 @@ type Situation struct {
 	Others int            // that wait in the same line
 	place  int            // in the line, from 1; 0: none
 	Key    string         // changes when there is news
-	Over   bool           // the own turn has come
+	Over   bool           // our turn has come
 	Fields map[string]any // for JSON
 }
 

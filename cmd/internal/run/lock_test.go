@@ -125,7 +125,7 @@ func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.
 		cmdtest.InTime(t, patience+time.Second, func() time.Duration {
 			holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 			waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", patience.String())...).InLine(w, w.Path("l"), 2)
-			joined := time.Now() // the time-out runs by then
+			joined := time.Now() // the timeout runs by then
 			w.Freeze()
 			require.Equal(t, term.ExitTimeout, waiter.Exit())
 			took := time.Since(joined)

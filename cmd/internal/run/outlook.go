@@ -206,9 +206,9 @@ func (n *narrator) tell(event string, fields map[string]any, format string, args
 }
 
 // noAttendant is the note that there is none, for the reason why.
-const noAttendant = "no attendant: should this process be killed, others wait for the session time-out: %v"
+const noAttendant = "no attendant: should this process be killed, others wait for the session timeout: %v"
 
-// observe hears of the session, and of own nodes.
+// observe hears of the session, and of our nodes.
 func (n *narrator) observe(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

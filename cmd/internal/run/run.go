@@ -60,16 +60,16 @@ type task interface {
 	story(held float64, err error) map[string]any
 }
 
-// grace is the time between TERM and KILL, given the session time-out. The
+// grace is the time between TERM and KILL, given the session timeout. The
 // trust window of a lock in good health is renewed when at least a third of the
-// time-out is left of it. A longer time than fits into that third would end the
+// timeout is left of it. A longer time than fits into that third would end the
 // command at every short outage.
 func (j *job) grace(session time.Duration) (time.Duration, error) {
 	if j.KillAfter == nil {
 		return session / 6, nil
 	}
 	if limit := session / 4; *j.KillAfter > limit {
-		return 0, term.UsageError("--kill-after %v does not fit: with a session time-out of %v it can be %v at most; "+
+		return 0, term.UsageError("--kill-after %v does not fit: with a session timeout of %v it can be %v at most; "+
 			"ask for a longer one with --session-timeout", *j.KillAfter, session, limit.Truncate(time.Millisecond))
 	}
 	return *j.KillAfter, nil

@@ -53,7 +53,7 @@ type run struct {
 	killAfter time.Duration
 	begun     time.Time
 	quiet     context.Context // ends by a signal
-	ctx       context.Context // of the wait: ends with the time-out, too
+	ctx       context.Context // of the wait: ends with the timeout, too
 	calm      func()          // ends the wait: signals go to the command then; to be called once
 	cancel    context.CancelFunc
 

@@ -26,7 +26,7 @@ func inVain(t *testing.T, w *zktest.World, status int, says []string, args ...st
 	t.Helper()
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
 		p := cmdtest.On(t, w, append([]string{"--json"}, args...)...)
-		if p.Exit() == term.ExitUnavailable { // a busy machine, and a short time-out
+		if p.Exit() == term.ExitUnavailable { // a busy machine, and a short timeout
 			return false
 		}
 		require.Equal(t, status, p.Exit(), "%q: %s", args, p.Stderr.String())

@@ -222,7 +222,7 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 			}
 			c.Hear(is)
 			if silence := c.Silence(); silence != "" {
-				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is %s, its time-out: its process is paused, overloaded or cut off, "+
+				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is %s, its timeout: its process is paused, overloaded or cut off, "+
 					"and unless it is heard of, its node goes then", c.Who(), c.Session, c.State, silence))
 			}
 		}
@@ -233,11 +233,11 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
 	granted := client.SessionTimeout()
 	if asked := c.SessionTimeout; asked != 0 && granted != asked.Truncate(time.Millisecond) {
-		d.wrong(c.ZK, fmt.Sprintf("asked for a session time-out of %v, the servers grant %v", asked, granted),
+		d.wrong(c.ZK, fmt.Sprintf("asked for a session timeout of %v, the servers grant %v", asked, granted),
 			"they allow 2 to 20 ticks (minSessionTimeout, maxSessionTimeout)")
 		return
 	}
-	d.fine(c.ZK, fmt.Sprintf("session time-out %v: after a crash, others wait so long", granted))
+	d.fine(c.ZK, fmt.Sprintf("session timeout %v: after a crash, others wait so long", granted))
 }
 
 // mostSkew is how far clocks may be apart before ages that are shown mislead.

@@ -27,7 +27,7 @@ func TestTheDoctorFindsNothing(t *testing.T) {
 		text := p.Output()
 		require.Equal(t, 0, p.Exit(), text)
 		require.Regexp(t, `(?m)^ok +\S+ +(standalone|leader|follower), a write takes `, text)
-		require.Regexp(t, `(?m)^ok +\S+ +session time-out 20s`, text)
+		require.Regexp(t, `(?m)^ok +\S+ +session timeout 20s`, text)
 		require.Regexp(t, `(?m)^ok +/ +the servers' clock is -?\d+m?s from this machine's$`, text)
 		require.Regexp(t, `(?m)^ok +\S+ +7 recipes, 0 circles$`, text)
 		require.Contains(t, text, "0 things are wrong; ")

@@ -12,7 +12,7 @@ import (
 
 // How long a server may take to close a session before the next one is asked:
 // patience at first, and twice as long each time, up to a sixth of the
-// session's time-out.
+// session's timeout.
 const (
 	patience      = time.Second
 	patienceShare = 6
@@ -50,7 +50,7 @@ func CloserOf(s Session) (Closer, error) {
 
 // Close closes a session: it asks one server after the other, until one has
 // closed it, or knows that it has expired, or ctx ends. If no server answers
-// within the session's time-out, the servers have expired it anyway.
+// within the session's timeout, the servers have expired it anyway.
 func (c Closer) Close(ctx context.Context, s Session) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

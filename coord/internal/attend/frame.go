@@ -58,7 +58,7 @@ func (s Session) LogValue() slog.Value { return slog.StringValue(s.Name()) }
 // Format writes the scheme alone.
 func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Scheme) }
 
-// The limits of a session's time-out are those of coord.WithSessionTimeout,
+// The limits of a session's timeout are those of coord.WithSessionTimeout,
 // with room for servers that grant more.
 const (
 	leastTimeout = time.Millisecond
@@ -74,7 +74,7 @@ func (s Session) Validate() error {
 	case len(s.Servers) == 0 || len(s.Servers) > mostServers:
 		return fmt.Errorf("%d servers: there must be from 1 to %d", len(s.Servers), mostServers)
 	case s.Timeout < leastTimeout || s.Timeout > mostTimeout:
-		return fmt.Errorf("session time-out %v: it must be between %v and %v", s.Timeout, leastTimeout, mostTimeout)
+		return fmt.Errorf("session timeout %v: it must be between %v and %v", s.Timeout, leastTimeout, mostTimeout)
 	}
 	if s.TLS != nil {
 		_, err := s.TLS.config()

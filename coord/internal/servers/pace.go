@@ -33,8 +33,8 @@ type Pace struct {
 // next lets the first attempt at each of the servers through immediately,
 // unless connections do not last. Then it backs off until a server has answered
 // a request, or, after one that refused the session, until none has for the
-// time-out. As long as the session can be saved, the pauses grow to a fortieth
-// of the time-out, or a second if that is less: little of a window must be
+// timeout. As long as the session can be saved, the pauses grow to a fortieth
+// of the timeout, or a second if that is less: little of a window must be
 // spent waiting for a server that is back. Later there is one attempt a second:
 // after an outage, the servers have all clients to serve. next returns how
 // often every server was tried before.

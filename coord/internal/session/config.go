@@ -13,7 +13,7 @@ import (
 // Config says how to reach the servers and what session to ask for.
 type Config struct {
 	servers.Config
-	Timeout time.Duration // the session time-out to ask for
+	Timeout time.Duration // the session timeout to ask for
 	Tick    time.Duration // the servers' tickTime; 0 = unknown
 	// MaxPacket is the largest packet that the servers accept.
 	MaxPacket int
@@ -55,7 +55,7 @@ const (
 	Over
 )
 
-// Bounds derived from the session time-out T. Together they leave time for two
+// Bounds derived from the session timeout T. Together they leave time for two
 // hung servers in a row within one T: T/2 to notice the first, T/6 for the
 // handshake of the second, and a third of T to connect to another.
 const (

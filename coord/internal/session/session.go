@@ -109,7 +109,7 @@ func (s *Session) ID() int64 {
 	return s.id
 }
 
-// Timeout returns the negotiated session time-out.
+// Timeout returns the negotiated session timeout.
 func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 		return wire.ErrExpired
 	case w.Timeout < granted:
 		// Each server has its own limits. Holds were granted for the longer
-		// time-out.
+		// timeout.
 		s.over(fmt.Errorf("%w: %w: the server grants it only %v, not %v any more", wire.ErrExpired, errGivenUp, w.Timeout, granted))
 		return wire.ErrExpired
 	}

@@ -6,7 +6,7 @@
 //     requests go past it ([Conn.Ask]): the library takes two goroutines, two
 //     queues and reflection for each, and one packet for each write. Requests
 //     made together travel together.
-//   - It learns the negotiated time-out and the send times of acknowledged
+//   - It learns the negotiated timeout and the send times of acknowledged
 //     requests, bounds the handshake, gives up on a server that does not
 //     answer, and never lets the library see a write error.
 //   - A request is answered once, by its complete reply or by [ErrConnection],

@@ -58,8 +58,8 @@ type places struct {
 	users int // that have, or wait for, a place
 }
 
-// witness is an own node whose version counts the transactions that used it. It
-// belongs to one session, and so do the transactions. A transaction that is
+// witness is a node of ours whose version counts the transactions that used it.
+// It belongs to one session, and so do the transactions. A transaction that is
 // carried out late finds another version, or no node.
 type witness struct {
 	sess    *session.Session
@@ -159,7 +159,7 @@ func (w *witness) try(ctx context.Context, ops []wire.Op) (results []wire.Result
 		case refused == 0 && (errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrBadVersion)):
 			return errNoWitness
 		case refused == 0:
-			return fmt.Errorf("own node: set %s: %w", w.node.Path(), err)
+			return fmt.Errorf("our node: set %s: %w", w.node.Path(), err)
 		}
 		return err
 	})

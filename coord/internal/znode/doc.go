@@ -1,5 +1,5 @@
-// Package znode is the life of one own node: an ephemeral node that this client
-// makes, and that must neither be made twice nor be left behind, even if
+// Package znode is the life of one node of ours: an ephemeral node that this
+// client makes, and that must neither be made twice nor be left behind, even if
 // replies are lost. It knows nothing of lines, kinds and holds.
 //
 //	creating   [Create] sends the create until its outcome is known. After a lost

@@ -52,9 +52,9 @@ type late struct {
 	over *time.Timer // after which it is not expected any more
 }
 
-// lateFor is for how many session time-outs a create may be carried out late. A
+// lateFor is for how many session timeouts a create may be carried out late. A
 // server that is cut off keeps requests for its leader until it notices, after
-// syncLimit ticks; time-outs are two ticks at least.
+// syncLimit ticks; timeouts are two ticks at least.
 const lateFor = 10
 
 // expectLate notes that a create may be carried out late. The session probes as

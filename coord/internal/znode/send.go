@@ -13,7 +13,7 @@ import (
 var (
 	// ErrUnconfirmed: whether the request took effect is not known (yet).
 	ErrUnconfirmed = errors.New("outcome not confirmed")
-	// ErrReleased: the own node was given up by its owner.
+	// ErrReleased: our node was given up by its owner.
 	ErrReleased = errors.New("hold released")
 )
 

@@ -277,7 +277,7 @@ func TestF15TheLeaderIsKilled(t *testing.T) {
 }
 
 // The busy clients hand a lock on. The others, one at each server, hold locks
-// and do nothing, with a session time-out that an attendant lets be long.
+// and do nothing, with a session timeout that an attendant lets be long.
 func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		const timeout, attended = 5 * T, 30 * time.Second // an election takes about a second

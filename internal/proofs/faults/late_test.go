@@ -226,7 +226,7 @@ func TestF37AnAdminDeletesTheHoldersNode(t *testing.T) {
 		for _, watched := range []bool{true, false} { // a hold that is young has no watch yet
 			h := s.acquire(c)
 			if watched {
-				zktest.Eventually(s, patience, func() bool { return slices.Contains(s.w.Watched(), h.Node()) }, "the own node is not watched")
+				zktest.Eventually(s, patience, func() bool { return slices.Contains(s.w.Watched(), h.Node()) }, "our node is not watched")
 			}
 			ended, told := s.endOf(h), make(chan time.Time, 1)
 			s.w.Proxy().Inject(proxy.Fault{

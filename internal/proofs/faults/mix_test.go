@@ -268,7 +268,7 @@ func (t *trouble) meddle(with *coord.Client) {
 	t.struck["meddling"] += workload.Times(kind.Do(m, ctx))
 }
 
-// crowdTimeout is the session time-out of the scenarios with a crowd: twice the
+// crowdTimeout is the session timeout of the scenarios with a crowd: twice the
 // usual one, for a crowd keeps the machine busy.
 const crowdTimeout = 2 * T
 

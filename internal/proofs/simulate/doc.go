@@ -5,16 +5,16 @@
 // # A seed
 //
 // Each seed makes a server, a few clients (stations) and a few dozen workers,
-// each with a recipe and a random source of its own. For some session time-outs
+// each with a recipe and a random source of its own. For some session timeouts
 // the driver makes trouble: partitions of both directions or one, requests lost
 // before and replies lost after they were carried out, late requests, replies
-// and events, restarts shorter and longer than the session time-out, lagging
+// and events, restarts shorter and longer than the session timeout, lagging
 // and isolated followers, links of followers that fall silent one way and
 // break, expired and moved sessions, slow, closed and crashed clients, deleted
 // nodes, foreign children, reaped containers, revocations, forgotten owners, a
 // client's wall clock that jumps by hours and years.
 // The workers themselves cancel contexts, let deadlines pass, hold longer than
-// the session time-out and use a lost hold's token. Then everything is
+// the session timeout and use a lost hold's token. Then everything is
 // repaired, and every worker must get its turn once more.
 //
 // # What is checked
@@ -24,7 +24,7 @@
 // resource never turns a trusted holder away; no two transactions of a hold
 // write the same value into a counter; a call returns when its context ends;
 // every error is a documented one. After the last fault: the first grant on
-// each path within the session time-out and a little, every worker's turn
+// each path within the session timeout and a little, every worker's turn
 // within a limit, and nothing left of nodes, watches, sessions and goroutines.
 // Afterwards: the rules of package history. Over a run: every kind of fault has
 // really struck.

@@ -21,7 +21,7 @@ type world struct {
 	rec     *history.Recorder
 	begin   time.Time
 	tick    time.Duration
-	timeout time.Duration // T, the session time-out
+	timeout time.Duration // T, the session timeout
 	haste   float64       // of the workers; 1 is usual
 	dialect coord.Dialect // of all clients
 
@@ -116,7 +116,7 @@ func (w *world) excused(node string, token, session int64) bool {
 	return bySession && time.Since(ended) <= w.timeout || byNode && time.Since(deleted.at) <= 4*w.timeout
 }
 
-// part draws a share of the session time-out, between lo and hi of it.
+// part draws a share of the session timeout, between lo and hi of it.
 func (w *world) part(r *rand.Rand, lo, hi float64) time.Duration {
 	return time.Duration((lo + (hi-lo)*r.Float64()) * float64(w.timeout))
 }
@@ -125,7 +125,7 @@ func (w *world) part(r *rand.Rand, lo, hi float64) time.Duration {
 func pause(d time.Duration, end <-chan struct{}) { workload.Pause(context.Background(), d, end) }
 
 // pace sets the workers' pace: deadlines that are often shorter than a fault,
-// and holds that outlast the session time-out.
+// and holds that outlast the session timeout.
 func (w *world) pace() workload.Pace {
 	return workload.Pace{
 		Timeout: w.timeout, Deadlines: 0.3, Cancels: 0.2, Early: 2 * w.timeout, Rushed: 0.1, Certain: time.Hour,
@@ -134,7 +134,7 @@ func (w *world) pace() workload.Pace {
 }
 
 // hold draws how long a hold is used: mostly short, sometimes longer than the
-// session time-out, rarely longer than a holder may take to learn of its loss
+// session timeout, rarely longer than a holder may take to learn of its loss
 // (see excused).
 func (w *world) hold(r *rand.Rand) time.Duration {
 	switch how := r.Float64(); {

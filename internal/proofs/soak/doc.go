@@ -15,7 +15,7 @@
 //     break out of a silence, a lost quorum;
 //   - one for each client: cut connections, lost requests and replies, black
 //     holes, delays, ended sessions, deleted nodes, servers that do not answer;
-//   - one for each child: pauses, within and beyond the session time-out, and
+//   - one for each child: pauses, within and beyond the session timeout, and
 //     kills;
 //   - one for the shards: the plan written over or deleted, everything deleted,
 //     other keys set, strangers in a key's line, rivals of one ID.

@@ -119,7 +119,7 @@ func stopFor(most time.Duration) func(context.Context, *run, *rand.Rand, *zktest
 	}
 }
 
-// loseQuorum kills two of three for up to twice the session time-out.
+// loseQuorum kills two of three for up to twice the session timeout.
 func loseQuorum(ctx context.Context, r *run, rng *rand.Rand, spared *zktest.Server) (int, error) {
 	victims := slices.DeleteFunc(slices.Clone(r.ens.Servers()), func(s *zktest.Server) bool { return s == spared })
 	for _, s := range victims {
@@ -206,7 +206,7 @@ func onRequest(f proxy.Fault) onClient {
 }
 
 // condition puts the client's proxies into a condition, each by its number, for
-// least to twice the session time-out. It has happened if they counted any of
+// least to twice the session timeout. It has happened if they counted any of
 // it.
 func condition(least time.Duration, count func(proxy.Stats) int, begin func(int, *zktest.Proxy, *rand.Rand)) onClient {
 	return func(ctx context.Context, _ *run, m *member, rng *rand.Rand) int {

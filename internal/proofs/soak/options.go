@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// T is the session time-out, tick the servers'.
+	// T is the session timeout, tick the servers'.
 	T    = zktest.SessionTimeout
 	tick = zktest.DefaultTick
 	// stuckAfter is how long a client may be without a grant after the last

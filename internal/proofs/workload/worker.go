@@ -26,7 +26,7 @@ type Site struct {
 
 // Pace says how long things last.
 type Pace struct {
-	Timeout   time.Duration // T, the session time-out
+	Timeout   time.Duration // T, the session timeout
 	Deadlines float64       // share of the calls that have a deadline within Early
 	Cancels   float64       // share of the calls that are cancelled within Early
 	Early     time.Duration
@@ -144,7 +144,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// share draws a share of the session time-out, between lo and hi of it.
+// share draws a share of the session timeout, between lo and hi of it.
 func (w *Worker) share(lo, hi float64) time.Duration {
 	return time.Duration((lo + (hi-lo)*w.Rand.Float64()) * float64(w.Pace.Timeout))
 }

@@ -83,7 +83,7 @@ func Reject(code int32) Action {
 // ForgetSession is for connect packets: the server takes the client for a new
 // one and gives it a new session.
 var ForgetSession = Action{do: func(f *Frame, _ int64) fate {
-	const session, password = 16, 28 // offsets, after version, zxid, time-out; after session and length
+	const session, password = 16, 28 // offsets, after version, zxid, timeout; after session and length
 	if len(f.Body) >= password+16 {
 		clear(f.Body[session : session+8])
 		clear(f.Body[password : password+16])

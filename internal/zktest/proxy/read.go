@@ -111,7 +111,7 @@ func (c *conn) reply(body []byte, first bool) bool {
 // locked.
 func (c *conn) connected(f *Frame) {
 	d := Decoder{Rest: f.Body}
-	d.skip(8) // protocol version, time-out
+	d.skip(8) // protocol version, timeout
 	delete(c.pending, 0)
 	if id := d.Int64(); id != 0 {
 		c.session = id

@@ -29,7 +29,7 @@ final class Checks {
     static final int SECTION_MS = 45_000; // longest life of a section
     static final int RUN_MS = 90_000; // longest life of the whole program
     static final int AT_ONCE = 5; // sections
-    static final int SESSION_MS = 10_000; // session time-out asked for
+    static final int SESSION_MS = 10_000; // session timeout asked for
 
     private static final PrintStream OUT = System.out;
 

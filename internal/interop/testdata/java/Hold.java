@@ -13,13 +13,13 @@ import org.apache.zookeeper.KeeperException;
 /**
  * A contender for one InterProcessMutex, driven by lines: Hold CONNECT PATH NAME SESSION.
  *
- * <p>The mutex is PATH/lock, the session's time-out SESSION seconds. Commands and answers, one line each:
+ * <p>The mutex is PATH/lock, the session's timeout SESSION seconds. Commands and answers, one line each:
  *
  * <pre>
  * acquire MS   held | busy
  * release      released
  * ask          asking: the first in line was asked to let go
- * asked MS     asked | unasked: whether the own hold was
+ * asked MS     asked | unasked: whether our hold was
  * rounds N     done N | overlap NAME
  * quit         ends the session and the process
  * </pre>

@@ -52,7 +52,7 @@ final class LockChecks {
         InterProcessMutex second = new InterProcessMutex(b, s.path);
         s.check(first.acquire(10, TimeUnit.SECONDS), "a free mutex is acquired");
         s.check(first.acquire(10, TimeUnit.SECONDS), "its holder enters again");
-        s.check(!second.acquire(200, TimeUnit.MILLISECONDS), "an acquire ends at its time-out");
+        s.check(!second.acquire(200, TimeUnit.MILLISECONDS), "an acquire ends at its timeout");
         s.equal(Checks.children(a, s.path), 1, "an acquire that timed out leaves no node");
 
         Holder waiting = new Holder(second);
@@ -140,7 +140,7 @@ final class LockChecks {
         Lease two = new InterProcessSemaphoreV2(b, s.path, 2).acquire(10, TimeUnit.SECONDS);
         s.check(one != null && two != null, "two leases are granted");
         InterProcessSemaphoreV2 third = new InterProcessSemaphoreV2(c, s.path, 2);
-        s.check(third.acquire(300, TimeUnit.MILLISECONDS) == null, "a third acquire ends at its time-out");
+        s.check(third.acquire(300, TimeUnit.MILLISECONDS) == null, "a third acquire ends at its timeout");
         s.equal(third.getParticipantNodes().size(), 2, "an acquire that timed out leaves no lease");
         s.equal(Checks.children(a, s.path + "/locks"), 0, "and no lock");
 

@@ -74,7 +74,7 @@ final class MemberChecks {
         s.equal(Checks.children(watcher, s.path), 0, "nothing is left");
 
         DistributedDoubleBarrier alone = new DistributedDoubleBarrier(s.client(), s.path + "-alone", 2);
-        s.check(!alone.enter(200, TimeUnit.MILLISECONDS), "a member that stays alone ends at its time-out");
+        s.check(!alone.enter(200, TimeUnit.MILLISECONDS), "a member that stays alone ends at its timeout");
     }
 
     private static Checks.Task<Boolean> entering(DistributedDoubleBarrier member) {

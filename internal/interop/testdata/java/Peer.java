@@ -15,7 +15,7 @@ import org.apache.zookeeper.KeeperException;
 /**
  * Curator's side of a recipe that it shares with others, driven by lines: Peer CONNECT PATH NAME SESSION RECIPE [N].
  *
- * <p>The recipe is at PATH/shared, the session's time-out SESSION seconds. Commands and answers, one line each:
+ * <p>The recipe is at PATH/shared, the session's timeout SESSION seconds. Commands and answers, one line each:
  *
  * <pre>
  * RECIPE fixed N: InterProcessSemaphoreV2 with N leases; RECIPE counted N: with a SharedCount at PATH/shared/limit,

@@ -14,7 +14,7 @@ import org.apache.zookeeper.data.Stat;
 /**
  * A contender for one InterProcessReadWriteLock, driven by lines: RwlockHold CONNECT PATH NAME SESSION.
  *
- * <p>The lock is PATH/lock, the session's time-out SESSION seconds. Commands and answers, one line each:
+ * <p>The lock is PATH/lock, the session's timeout SESSION seconds. Commands and answers, one line each:
  *
  * <pre>
  * read MS      held | busy

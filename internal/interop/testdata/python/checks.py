@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 WAIT = 15.0  # longest wait for anything that has to happen, seconds
 SECTION = 45.0  # longest life of a section, seconds
 RUN = 90.0  # longest life of the whole program, seconds
-SESSION = 10.0  # session time-out asked for unless a check says otherwise
+SESSION = 10.0  # session timeout asked for unless a check says otherwise
 
 _print_lock = threading.Lock()
 

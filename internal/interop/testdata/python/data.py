@@ -11,7 +11,7 @@ from checks import Task
 def locking_queue(s):
     a, b = s.client(), s.client()
     one, two = a.LockingQueue(s.path), b.LockingQueue(s.path)
-    s.equal(one.get(timeout=0.2), None, "an empty queue yields nothing within the time-out")
+    s.equal(one.get(timeout=0.2), None, "an empty queue yields nothing within the timeout")
     one.put(b"later", priority=200)
     one.put_all([b"first", b"second"], priority=100)
     s.equal(len(two), 3, "every item is counted")
@@ -72,7 +72,7 @@ def barrier(s):
     a, b = s.client().Barrier(s.path), s.client().Barrier(s.path)
     s.check(a.wait(0.1), "a barrier that is not there lets everybody pass")
     a.create()
-    s.check(not b.wait(0.1), "a barrier holds until the time-out")
+    s.check(not b.wait(0.1), "a barrier holds until the timeout")
     turn = Task(b.wait, 15)
     s.check(a.remove() and turn.result("the barrier's end"), "its removal lets the waiter pass")
     s.check(not a.remove(), "it is removed once")

@@ -1,6 +1,6 @@
 """A contender for one lock, driven by lines: hold.py CONNECT PATH NAME SESSION DIALECT
 
-The lock is PATH/lock, the session's time-out SESSION seconds. DIALECT is kazoo, Kazoo's own shape, or curator: the
+The lock is PATH/lock, the session's timeout SESSION seconds. DIALECT is kazoo, Kazoo's own shape, or curator: the
 same recipe writing Curator's node names, so that Curator and Kazoo exclude
 each other. Commands and answers, one line each:
 

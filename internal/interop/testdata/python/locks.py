@@ -14,7 +14,7 @@ def lock(s):
     first, second = a.Lock(s.path, "a"), b.Lock(s.path, "b")
     s.check(first.acquire(timeout=10), "a free lock is acquired")
     s.check(not second.acquire(blocking=False), "a non-blocking acquire of a held lock gets nothing")
-    s.raises(LockTimeout, lambda: second.acquire(timeout=0.2), "an acquire ends at its time-out")
+    s.raises(LockTimeout, lambda: second.acquire(timeout=0.2), "an acquire ends at its timeout")
     s.equal(first.contenders(), ["a"], "an acquire that timed out leaves no node")
 
     turn = Task(second.acquire, timeout=15)
@@ -99,7 +99,7 @@ def semaphore(s):
     zks = [s.client() for _ in range(4)]
     sems = [zk.Semaphore(s.path, "s%d" % i, max_leases=2) for i, zk in enumerate(zks)]
     s.check(sems[0].acquire(timeout=10) and sems[1].acquire(timeout=10), "two leases are granted")
-    s.raises(LockTimeout, lambda: sems[2].acquire(timeout=0.3), "a third acquire ends at its time-out")
+    s.raises(LockTimeout, lambda: sems[2].acquire(timeout=0.3), "a third acquire ends at its timeout")
     s.check(not sems[2].acquire(blocking=False), "a non-blocking acquire of a full semaphore gets nothing")
     s.equal(sorted(sems[0].lease_holders()), ["s0", "s1"], "the holders are known")
     s.equal(zks[0].get(s.path)[0], b"2", "the limit is stored in the node")

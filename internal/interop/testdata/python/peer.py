@@ -1,6 +1,6 @@
 """Kazoo's side of a recipe that it shares with others, driven by lines: peer.py CONNECT PATH NAME SESSION RECIPE [N]
 
-The recipe is at PATH/shared, the session's time-out SESSION seconds. Commands
+The recipe is at PATH/shared, the session's timeout SESSION seconds. Commands
 and answers, one line each:
 
   RECIPE semaphore: Semaphore with N leases
