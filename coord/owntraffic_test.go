@@ -103,6 +103,37 @@ func TestOwnTrafficCostsNoHoldAndNoConnection(t *testing.T) {
 	}
 }
 
+// Requests that take up to a T/4, one after the other: no pause between them is
+// long enough for the probes unless the client makes it.
+func TestOwnTrafficOfRequestsThatGoAloneCostsNoHold(t *testing.T) {
+	for _, size := range []int{450_000, 900_000} {
+		for _, rate := range []int64{4, 8} {
+			for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second} {
+				t.Run(fmt.Sprintf("%d bytes/%dMbit/T=%v", size, rate, timeout), func(t *testing.T) {
+					inBubble(t, func(b bubble) {
+						l := linkOf(rate * mbit)
+						l.takes = timeout / 200
+						c, lost := b.hearing(event.SessionDown, b.over(l), coord.WithSessionTimeout(timeout))
+						h := b.acquire(c)
+						done := make(chan error)
+						for i := range 40 {
+							go func() { done <- c.Create(b.Context(), fmt.Sprintf("/node-%d", i), make([]byte, size)) }()
+						}
+						for range 40 {
+							if err := <-done; err != nil {
+								require.ErrorIs(b, err, coord.ErrTooLarge)
+							}
+						}
+						require.NoError(b, h.Err())
+						require.Empty(b, lost)
+						require.NoError(b, h.Release(b.Context()))
+					})
+				})
+			}
+		}
+	}
+}
+
 func TestOwnTrafficThatIsHeldBackWaitsByItsContext(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(b.over(linkOf(8*mbit)), coord.WithSessionTimeout(4*time.Second))
