@@ -2,6 +2,7 @@ package coord
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -89,4 +90,10 @@ func (cl *claim) Listed(ctx context.Context) ([]string, error) {
 		return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
 	}
 	return slices.Clone(cl.view.Names), nil
+}
+
+// Sharers returns the names of n claims in a line that share listings, or nil
+// if there are not so many.
+func (c *Client) Sharers(dir string, n int) []string {
+	return c.keeper.Current().Listings.SharersBefore(dir, math.MaxInt32, n)
 }

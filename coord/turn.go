@@ -29,15 +29,21 @@ import (
 func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	w, err := cl.beginTurn(ctx, rule, try)
 	if w != nil {
-		cl.keepOpen(false)
-		w.share()
-		err = w.blame(w.run(ctx))
-		w.unshare()
+		err = w.await(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return cl.grant(ctx)
+}
+
+// await returns when the turn has come. A rule that panics leaves nothing
+// behind among those that share listings.
+func (w *waiter) await(ctx context.Context) error {
+	w.cl.keepOpen(false)
+	w.share()
+	defer w.unshare()
+	return w.blame(w.run(ctx))
 }
 
 // beginTurn asks the rule once. Unless that grants the turn, it returns what

@@ -308,3 +308,33 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		require.ElementsMatch(b, []string{path.Base(first.Node()), path.Base(second.Node())}, names)
 	})
 }
+
+func TestARuleThatPanicsLeavesNothingAmongThoseThatShareListings(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.connected()
+		h := b.acquire(b.Open())
+		panics := false
+		rule := func(ahead []coord.Contender) ([]int, bool) {
+			if panics {
+				panic("of the rule")
+			}
+			return first(ahead)
+		}
+		caught := make(chan any, 4)
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		for range cap(caught) {
+			go func() {
+				defer func() { caught <- recover() }()
+				_, _ = c.Acquire(ctx, mutex, rule)
+			}()
+			time.Sleep(time.Second)
+		}
+		require.Len(b, c.Sharers(mutex.Line.Dir, cap(caught)), cap(caught))
+		panics = true
+		require.NoError(b, h.Release(b.Context()))
+		require.Equal(b, "of the rule", <-caught)
+		synctest.Wait()
+		require.Empty(b, c.Sharers(mutex.Line.Dir, cap(caught)))
+	})
+}

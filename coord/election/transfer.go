@@ -30,7 +30,7 @@ var ErrNoCandidate = errors.New("no such candidate")
 //
 // Stop what acts under the term before the call, or when the term's context
 // ends, which is before the candidate leads. A function that [Election.Run]
-// calls returns nil after it. To name our node changes nothing.
+// calls returns nil after it. To name the leader changes nothing.
 //
 // A write, a list, a read, a transaction and the resignation, one after the
 // other; then what it costs those before the candidate to step aside.

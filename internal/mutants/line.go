@@ -16,6 +16,8 @@ var line = []mutant{
 		"waiter.aheadNewly", `if !there || at >= near || len(all.foreign) > 0 {`, `if at >= near || there && len(all.foreign) > 0 {`),
 	off("shared listings: our node is known to be there since", in(coord, "TestAWaiterWhoseNodeMayBeGoneListsForItself"),
 		"waiter.aheadNewly", `if names == nil || !cl.node.Known() {`, `if names == nil {`),
+	off("shared listings: a rule that panics shares no more", in(coord, "TestARuleThatPanics"),
+		"waiter.await", "	defer w.unshare()\n	return w.blame(w.run(ctx))", "	err := w.blame(w.run(ctx))\n	w.unshare()\n	return err"),
 	off("shared listings: a late foreigner is reported", in(coord, "TestALateForeignerIsReportedToThoseWhoShare"),
 		"waiter.aheadNewly", `if !there || at >= near || len(all.foreign) > 0 {`, `if !there || at >= near {`),
 	off("shared listings: those that the rule names have not gone", in(coord, "TestAWaiterTakesTheListingOfANewcomer"),

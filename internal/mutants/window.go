@@ -53,7 +53,7 @@ var window = []mutant{
 	off("clock: a wall clock that is set back hides no suspend", in(trusted, "TestAWallClock"),
 		"meter.compare", `gap > -jitter`, `true`),
 	off("window: nothing is written for a claim that waits", in(coord, "TestAClaimThatWaitsForHours"),
-		"claim.turn", `cl.keepOpen(false)`, ""),
+		"waiter.await", `w.cl.keepOpen(false)`, ""),
 	off("window: kept open while a claim is held", in(coord, "TestAClaimThatWaitsForHours"),
 		"together.grant", `cl.keepOpen(true)`, `_ = cl`).and("waiter.lookAgain", `w.cl.keepOpen(granted)`, `w.cl.keepOpen(false)`),
 	off("window: a grant wants one that lasts beyond the next probe", in(coord, "TestAHolderDiesAsTheWindowOfItsSuccessorCloses"),

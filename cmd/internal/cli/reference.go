@@ -22,7 +22,7 @@ func (referenceVerb) Run(s *term.Streams, app *kong.Kong) error {
 		"[troubleshooting.md](troubleshooting.md) what a message or an exit status asks for.\n\n")
 	fmt.Fprintf(&b, "## Flags of every verb\n\n%s\n", flagTable(app.Model.Flags))
 	shared := sharedFlags(app.Model)
-	fmt.Fprintf(&b, "## Flags of the verbs that run CMD\n\n%s\n", flagTable(shared))
+	fmt.Fprintf(&b, "## Flags of several verbs\n\n%s\n", flagTable(shared))
 	for _, verb := range app.Model.Leaves(true) {
 		describe(&b, verb, shared)
 	}
@@ -38,6 +38,15 @@ func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 	own := slices.DeleteFunc(slices.Clone(verb.Flags), func(f *kong.Flag) bool { return hasFlag(shared, f) })
 	if table := flagTable(own); table != "" {
 		b.WriteString(table + "\n")
+	}
+	var others []string
+	for _, f := range verb.Flags {
+		if hasFlag(shared, f) {
+			others = append(others, "`--"+f.Name+"`")
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(b, "Of the [flags of several verbs](#flags-of-several-verbs): %s.\n\n", strings.Join(others, ", "))
 	}
 	lines, found := examples[verbName(verb)]
 	if !found {
