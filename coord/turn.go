@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
@@ -341,105 +339,11 @@ func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 	return err
 }
 
-// grant is [together.grant] of one claim.
-func (cl *claim) grant(ctx context.Context) (*Hold, error) {
-	holds, err := together{cl}.grant(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return holds[0], nil
-}
-
-// grant makes the holds of all the claims or none, once the trust window is
-// open and every node known to be there. All the waiting comes first: a hold
-// that waited for the others could be lost before it is returned.
-func (t together) grant(ctx context.Context) (holds []*Hold, err error) {
-	for _, cl := range t {
-		cl.keepOpen(true)
-	}
-	for known := false; !known; known = t.known() {
-		if err := t.look(ctx); err != nil {
-			return nil, err
-		}
-		if err := t[0].sess.Vouch(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for i := 0; i < len(t) && err == nil; i++ {
-		var h *Hold
-		if h, err = t[i].hold(); err == nil {
-			holds = append(holds, h)
-		}
-	}
-	for _, h := range holds {
-		err = cmp.Or(h.Err(), err) // observers, which hear of each, may take their time
-	}
-	if err != nil {
-		for _, h := range holds {
-			h.Abandon()
-		}
-		return nil, err
-	}
-	return holds, nil
-}
-
-// known reports whether every node is known to be there.
-func (t together) known() bool {
-	return !slices.ContainsFunc(t, func(cl *claim) bool { return !cl.node.Known() })
-}
-
-// look reads and watches the nodes that are not known to be there, in one round
-// trip.
-func (t together) look(ctx context.Context) error {
-	if t.known() {
-		return nil
-	}
-	failures := make([]error, len(t))
-	var looking sync.WaitGroup
-	for i, cl := range t {
-		if cl.node.Known() {
-			continue
-		}
-		looking.Go(func() {
-			if failures[i] = cl.node.Look(ctx); errors.Is(failures[i], ErrNoNode) {
-				failures[i] = cl.missed()
-			}
-		})
-	}
-	looking.Wait()
-	return cmp.Or(failures...)
-}
-
-// hold makes the hold, unless the node is gone or about to be deleted.
-func (cl *claim) hold() (*Hold, error) {
-	cl.mu.Lock()
-	if cl.gone != nil || cl.removal != nil {
-		cl.mu.Unlock()
-		return nil, cl.why()
-	}
-	h := newHold(cl, nil)
-	cl.mu.Unlock()
-	cl.emit(event.Granted, cl.joined, nil)
-	return h, nil
-}
-
-// missed notes that the node is not there any more and says why: the claim may
-// have been left meanwhile.
-func (cl *claim) missed() error {
-	cl.lose(ErrNodeDeleted, true)
-	return cmp.Or(cl.why(), ErrReleased)
-}
-
-// why says why the claim cannot be granted any more, or nil: its node is gone,
-// or about to be deleted.
-func (cl *claim) why() error {
+// waking returns what wakes the one who waits for the claim's turn, also when
+// the node is to be deleted.
+func (cl *claim) waking() session.Waker {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	switch {
-	case cl.gone != nil:
-		return fmt.Errorf("claim %s: %w", cl.node.Name(), cl.gone)
-	case cl.removal != nil:
-		return ErrReleased
-	}
-	return nil
+	cl.waker = session.NewWaker()
+	return cl.waker
 }

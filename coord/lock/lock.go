@@ -2,10 +2,6 @@ package lock
 
 import (
 	"context"
-	"fmt"
-	"reflect"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -103,134 +99,8 @@ func (m *Mutex) Contenders(ctx context.Context) ([]inspect.Contender, error) {
 	return inspect.Contenders(ctx, m.client, m.spec.Line.Dir, m.spec.Line.Kinds...)
 }
 
-// Acquirer is a lock that can take part in a [Multi]: a [*Mutex], or a side of
-// a read/write lock.
-type Acquirer interface {
-	Client() *coord.Client
-	Path() string
-	Acquire(ctx context.Context) (*coord.Hold, error)
-	TryAcquire(ctx context.Context) (*coord.Hold, error)
-}
-
 // Client returns the client the mutex was made with.
 func (m *Mutex) Client() *coord.Client { return m.client }
 
 // Path returns the mutex's directory.
 func (m *Mutex) Path() string { return m.spec.Line.Dir }
-
-// Multi is several locks as one: all of them are held, or none. It is
-// configuration, not state, and safe for concurrent use.
-//
-// It acquires its locks one after the other in the order of their paths, not in
-// the order given. Programs that take several of a set of locks only by a Multi
-// therefore never wait for each other in a circle. A program that holds one of
-// the locks already, by other means, and then acquires a Multi that begins with
-// a smaller path, breaks that order.
-type Multi struct {
-	locks []Acquirer // by path
-}
-
-// NewMulti makes one lock of several: mutexes and sides of read/write locks in
-// any mix. It does no I/O. It fails with [coord.ErrInvalid] when there is no
-// lock, when two have the same path (the second would wait for the first), and
-// when they are of different clients (they may have different chroots or
-// servers, and then their paths have no common order).
-func NewMulti(locks ...Acquirer) (*Multi, error) {
-	if len(locks) == 0 {
-		return nil, fmt.Errorf("%w: a multi-lock of no locks", coord.ErrInvalid)
-	}
-	for i, l := range locks {
-		if l == nil || isNil(l) || l.Client() == nil {
-			return nil, fmt.Errorf("%w: lock %d of the multi-lock is nil", coord.ErrInvalid, i)
-		}
-		if l.Client() != locks[0].Client() {
-			return nil, fmt.Errorf("%w: lock %d of the multi-lock (%s) is of another client than the first; make all of them with one",
-				coord.ErrInvalid, i, l.Path())
-		}
-	}
-	sorted := slices.SortedFunc(slices.Values(locks), func(a, b Acquirer) int { return strings.Compare(a.Path(), b.Path()) })
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i-1].Path() == sorted[i].Path() {
-			return nil, fmt.Errorf("%w: the multi-lock has %s twice, and would wait for itself", coord.ErrInvalid, sorted[i].Path())
-		}
-	}
-	return &Multi{sorted}, nil
-}
-
-// isNil reports whether the lock is a nil pointer.
-func isNil(l Acquirer) bool {
-	v := reflect.ValueOf(l)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
-// all of them together, and not the holds. A request for one of them
-// ([coord/inspect.Revoke]) that comes meanwhile shows in the group, once it has
-// all. The [recipe.Group] returned ends when the first of its holds does; its
-// members are in the order of their paths.
-//
-// When an acquired lock is lost while Acquire waits for another, it releases
-// all of them and begins again. When it returns an error, no lock is held.
-// Failed releases are reported with the error, by go-multierror. The cost is
-// the sum of the locks, one after the other.
-func (m *Multi) Acquire(ctx context.Context) (*recipe.Group, error) {
-	for {
-		g, lost, err := m.all(ctx, Acquirer.Acquire)
-		switch {
-		case !lost:
-			return g, err
-		case ctx.Err() != nil:
-			return g, recipe.Ended(ctx, err)
-		}
-		ctx = recipe.Patient(ctx)
-	}
-}
-
-// TryAcquire takes all the locks if all are free, and fails with
-// [coord.ErrBusy] if one is not: the error names it.
-func (m *Multi) TryAcquire(ctx context.Context) (*recipe.Group, error) {
-	g, _, err := m.all(ctx, Acquirer.TryAcquire)
-	return g, err
-}
-
-// Do runs f while holding all the locks; see [recipe.Do] for what it returns.
-func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *recipe.Group) error) error {
-	return recipe.Do(ctx, m.Acquire, f)
-}
-
-// all acquires the locks in turn. It reports whether it failed because a lock
-// that was acquired already was lost.
-func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *recipe.Group, lost bool, err error) {
-	var holds []*coord.Hold
-	waiting := ctx // ends, too, when a hold is lost
-	for _, l := range m.locks {
-		h, err := acquire(l, waiting)
-		if err != nil {
-			if lost = waiting.Err() != nil; lost && ctx.Err() == nil {
-				err = l.Client().Failure("acquire", l.Path(), context.Cause(waiting))
-			}
-			return nil, lost, release(ctx, holds, err)
-		}
-		holds = append(holds, h)
-		waiting = h.Context(recipe.Patient(waiting))
-	}
-	g = recipe.NewGroup(holds[0], holds[1:]...)
-	if err := g.Err(); err != nil {
-		return nil, true, release(ctx, holds, err)
-	}
-	return g, false, nil
-}
-
-// release releases the locks that were acquired before why, and adds the errors
-// of that. When the caller's time is over, it does not wait.
-func release(ctx context.Context, holds []*coord.Hold, why error) error {
-	if len(holds) == 0 || ctx.Err() != nil {
-		for _, h := range holds {
-			h.Abandon()
-		}
-		return why
-	}
-	releasing, cancel := recipe.Grace(ctx)
-	defer cancel()
-	return recipe.Joined(why, recipe.NewGroup(holds[0], holds[1:]...).Release(releasing))
-}

@@ -54,20 +54,6 @@ func (q *Queue) countDelivery(e entry) (ops []coord.Op, version int32) {
 	return append(ops, coord.SetOp(at, e.data, version)), version + 1
 }
 
-// giveBack returns the operation by which an item is given back, which notes
-// the time: it writes the data that the item has, which its receiver may have
-// changed in place.
-func (i *Item) giveBack(ctx context.Context) coord.Op {
-	at := i.queue.entry(i.name)
-	if i.counted {
-		e, err := i.queue.get(ctx, i.name)
-		if err == nil && e.stat.Version == i.version {
-			return coord.SetOp(at, e.data, i.version)
-		}
-	}
-	return coord.CheckOp(at, i.version) // without the time, or to be refused
-}
-
 // errLater: the item was delivered in vain, and waits.
 var errLater = errors.New("delivered in vain before, and to be delivered again later")
 

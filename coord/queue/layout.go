@@ -187,3 +187,50 @@ func sequence(name string) int {
 	n, _ := strconv.Atoi(name[dash+1:])
 	return n
 }
+
+// reader reads a node, by [coord.Client.Get] for instance.
+type reader = func(ctx context.Context, path string) ([]byte, coord.Stat, error)
+
+// stat is a reader that leaves the data out.
+func (l layout) stat(ctx context.Context, path string) ([]byte, coord.Stat, error) {
+	stat, there, err := l.client.Exists(ctx, path)
+	if err == nil && !there {
+		err = coord.ErrNoNode
+	}
+	return nil, stat, err
+}
+
+func anyName(string) bool { return true }
+
+// readAll reads the nodes in a directory, which may be missing, in order.
+func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool, read reader) ([]entry, error) {
+	names, err := l.client.Children(ctx, dir)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !is(name) })
+	slices.Sort(names)
+	return l.readEach(ctx, dir, names, read)
+}
+
+// readEach reads the nodes of these names in a directory, and leaves out nodes
+// that are gone.
+func (l layout) readEach(ctx context.Context, dir string, names []string, read reader) ([]entry, error) {
+	all, reads := make([]entry, len(names)), []func() error{}
+	for i, name := range names {
+		reads = append(reads, func() error {
+			data, stat, err := read(ctx, dir+"/"+name)
+			if err == nil {
+				all[i] = entry{name: name, data: data, stat: stat}
+			} else if errors.Is(err, coord.ErrNoNode) {
+				err = nil
+			}
+			return err
+		})
+	}
+	err := together(reads...)
+	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" }), err
+}

@@ -2,8 +2,6 @@ package rwlock_test
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -72,84 +69,6 @@ func TestReadersShareAndWritersAndMutexesExcludeAllOthers(t *testing.T) {
 		}
 		wg.Wait()
 	})
-}
-
-func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *lock.Mutex {
-	t.Helper()
-	m, err := lock.New(c, path, opts...)
-	require.NoError(t, err)
-	return m
-}
-
-// scene is one lock and the claims in its line, in order.
-type scene struct {
-	*testing.T
-	w    *zktest.World
-	path string
-}
-
-func each(t *testing.T, f func(s scene)) {
-	t.Helper()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, w.Path("lock")}) })
-}
-
-// lock returns the lock as another client sees it.
-func (s scene) lock(opts ...rwlock.Option) *rwlock.Lock {
-	s.Helper()
-	return rw(s.T, coordtest.Open(s.T, s.w.ConnectString()), s.path, opts...)
-}
-
-func (s scene) mutex() *lock.Mutex {
-	s.Helper()
-	return mutex(s.T, coordtest.Open(s.T, s.w.ConnectString()), s.path)
-}
-
-// joins acquires in the background and returns when the claim stands at the
-// end of the line.
-func (s scene) joins(a acquirer) <-chan grant {
-	s.Helper()
-	return s.queue(coordtest.Limited(s.T), a)
-}
-
-// queue is joins with the waiter's context.
-func (s scene) queue(ctx context.Context, a acquirer) <-chan grant {
-	s.Helper()
-	n := len(s.line()) + 1
-	granted := coordtest.Begin(ctx, a.Acquire)
-	coordtest.AwaitChildren(s, s.w, s.path, n)
-	return granted
-}
-
-// inTurn requires that waiters are granted one after the other.
-func (s scene) inTurn(waiters ...<-chan grant) {
-	s.Helper()
-	for i, next := range waiters {
-		h := coordtest.Had(s, next)
-		waiting(s.T, waiters[i+1:]...)
-		release(s.T, h)
-	}
-}
-
-// line lists the nodes in their order.
-func (s scene) line() []string {
-	s.Helper()
-	names, _, _ := s.w.Admin().Children(s.path)
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(digits(a), digits(b)) })
-	return names
-}
-
-func digits(name string) string { return name[len(name)-10:] }
-
-// watch waits until the given places of the line are watched, from 0. A waiter
-// watches its own node and those it waits for: once it does, it has looked, and
-// found that its turn has not come. (A hold watches its own node, too, after a
-// while.)
-func (s scene) watch(line []string, places ...int) {
-	s.Helper()
-	zktest.Eventually(s, coordtest.Soon, func() bool {
-		watched := s.w.Watched()
-		return !slices.ContainsFunc(places, func(at int) bool { return !slices.Contains(watched, s.path+"/"+line[at]) })
-	}, "the nodes at %v of %q are watched", places, line)
 }
 
 func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
@@ -303,8 +222,6 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		s.inTurn(writer, reader)
 	})
 }
-
-func TestMain(m *testing.M) { zktest.Main(m) }
 
 func rw(t *testing.T, c *coord.Client, path string, opts ...rwlock.Option) *rwlock.Lock {
 	t.Helper()

@@ -1,18 +1,15 @@
 package look
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/slots"
 )
@@ -118,47 +115,3 @@ func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.
 	}
 	return line, err
 }
-
-const (
-	// GroupKind is the kind of a path whose children are members of a group.
-	GroupKind  = "group"
-	memberKind = "present" // in a double barrier there are members, too
-)
-
-// mostMembers is how many children are read to find members among them, whose
-// names do not say so.
-const mostMembers = 1000
-
-// inGroup finds out who are the members of a group at path: the children that
-// belong to sessions, in the Kazoo dialect those with its names.
-func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
-	var members []coord.Contender
-	for _, name := range names[:min(mostMembers, len(names))] {
-		c := coord.Contender{Name: name, Kind: memberKind, Dialect: coord.Curator}
-		if isMember(name) {
-			c.Dialect = coord.Kazoo
-		}
-		if !strings.HasPrefix(name, "_c_") || len(LineOf([]string{name})) > 0 { // not another's guard
-			members = append(members, c)
-		}
-	}
-	line, err := inspect.Describe(ctx, client, string(path), members)
-	line = slices.DeleteFunc(line, func(c inspect.Contender) bool { return isNoSession(c.Session) })
-	if err != nil || len(line) == 0 {
-		return nil, err
-	}
-	slices.SortFunc(line, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
-	if unknown := r.unknown(line); unknown != nil {
-		return unknown, nil
-	}
-	r.is(GroupKind)
-	r.members = map[string]bool{}
-	for i, c := range line {
-		line[i].Holds, r.members[c.Name] = true, true
-	}
-	return line, nil
-}
-
-// isMember reports whether a node's name is that of a member in the Kazoo
-// dialect.
-func isMember(name string) bool { return strings.HasSuffix(name, group.Suffix(coord.Kazoo)) }

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
 const roundsKind = "doublebarrier"
@@ -105,82 +101,4 @@ func (r *RoundReport) String() string {
 	return about + fmt.Sprintf("; %d of %d have come", r.Waiting, r.Members)
 }
 
-// SlotsKind is the kind of a path whose lock has slots.
-const SlotsKind = "semaphore"
-
 var dialects = []coord.Dialect{coord.Curator, coord.Kazoo}
-
-// inSlots finds out whether there is a semaphore at path, of either dialect,
-// and who has or wants a slot. A semaphore of Curator's that no client uses is
-// known by its limit; one of Kazoo's looks like any other node then.
-func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
-	isPart := func(name string) bool { return slices.Contains(parts[SlotsKind], name) }
-	for _, d := range dialects {
-		if r.Kind != "" && (d == coord.Kazoo || !slices.ContainsFunc(names, isPart)) {
-			continue
-		}
-		seen, err := semaphore.LayoutOf(d, string(path)).Look(ctx, client)
-		if err != nil {
-			return nil, err
-		}
-		// A node whose name does not say what it is may be anything; but a
-		// lease belongs to a session.
-		line := slices.DeleteFunc(seen.Contenders, func(c inspect.Contender) bool { return c.Session == 0 && c.GUID == "" })
-		idle := seen.Limit > 0 && (len(line) > 0 || d == coord.Curator && (seen.Exists || len(names) == 1))
-		if idle || slices.ContainsFunc(line, func(c inspect.Contender) bool { return c.Kind == semaphore.Kind }) {
-			r.is(SlotsKind)
-			r.Limit = seen.Limit
-			return line, nil
-		}
-	}
-	return nil, nil
-}
-
-func isKazooLease(name string) bool {
-	return len(semaphore.LayoutOf(coord.Kazoo, "").Order([]string{name})) > 0
-}
-
-// fewLeft is how many sequence numbers a directory has left when reports begin
-// to warn of their end.
-const fewLeft = math.MaxInt32 / 10
-
-func newReport(path string) Report {
-	return Report{Path: path, Contenders: []Contender{}, Left: math.MaxInt32, Odd: []string{}}
-}
-
-// used notes a sequence number that was given to a node.
-func (r *Report) used(number int64) { r.Left = min(r.Left, math.MaxInt32-number) }
-
-// Count reads the counters of the directories in which the recipe makes its
-// numbered nodes. The servers number a new node by the count of all nodes ever
-// made in its directory. The directory's child version is twice that count less
-// its children, in 32 bits.
-func (r *Report) Count(ctx context.Context, client *coord.Client) error {
-	directories := []string{r.Path}
-	switch r.Kind {
-	case SlotsKind:
-		for _, d := range dialects {
-			l := semaphore.LayoutOf(d, r.Path)
-			directories = append(directories, l.Leases.Dir, l.Queue.Dir)
-		}
-	case NumbersKind:
-		directories = []string{slots.LayoutOf(r.Path).Line().Dir}
-	case QueueKind:
-		directories = nil
-		for _, d := range dialects {
-			l := queue.LayoutOf(d, r.Path)
-			directories = append(directories, l.Entries, l.Waiting.Dir)
-		}
-	}
-	slices.Sort(directories)
-	for _, dir := range slices.Compact(directories) {
-		stat, there, err := client.Exists(ctx, dir)
-		if err != nil {
-			return err
-		}
-		if made := uint32(stat.Cversion+stat.Children) / 2; there && made > 0 {
-			r.used(int64(made) - 1)
-		}
-	}
-	return nil
-}

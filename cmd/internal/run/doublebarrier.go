@@ -9,14 +9,16 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/barrier"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 )
 
@@ -270,79 +272,34 @@ func (p *place) story(inside float64, err error) map[string]any {
 	return story
 }
 
-type BarrierVerbs struct {
-	Set  barrierSet  `cmd:"" help:"Close the barrier: all who come to it wait. One that is closed stays so."`
-	Open barrierOpen `cmd:"" help:"Open the barrier: all that wait go on. One that is open stays so."`
-	Wait barrierWait `cmd:"" help:"Wait until the barrier is open."`
-}
-
-type barrierSet struct {
-	conn.Labelled
-	Path conn.NodePath `arg:"" predictor:"path" help:"The barrier's path."`
-}
-
-// Run closes the barrier.
-func (v *barrierSet) Run(s *term.Streams, c *conn.Connection) error {
-	v.ApplyTo(c)
-	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
-		err := b.Set(ctx)
-		if errors.Is(err, barrier.ErrNoBarrier) {
-			return term.UsageError("%w; a barrier needs a path of its own", err)
-		}
-		if err != nil {
-			return err
-		}
-		return s.Print(map[string]any{"path": string(v.Path), "set": true}, "")
-	})
-}
-
-type barrierOpen struct {
-	Path conn.NodePath `arg:"" predictor:"path" help:"The barrier's path."`
-}
-
-// Run opens the barrier.
-func (v *barrierOpen) Run(s *term.Streams, c *conn.Connection) error {
-	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
-		if err := b.Open(ctx); err != nil {
-			return err
-		}
-		return s.Print(map[string]any{"path": string(v.Path), "set": false}, "")
-	})
-}
-
-func atBarrier(c *conn.Connection, path conn.NodePath, f func(ctx context.Context, b *barrier.Barrier) error) error {
-	return c.With(func(ctx context.Context, client *coord.Client) error {
-		b, err := barrier.New(client, string(path))
-		if err != nil {
-			return err
-		}
-		return f(ctx, b)
-	})
-}
-
-type barrierWait struct {
-	conn.Waiting
-	Path conn.NodePath `arg:"" predictor:"path" help:"The barrier's path."`
-}
-
-// Run waits. A barrier that is not there is open.
-func (v *barrierWait) Run(s *term.Streams, c *conn.Connection) error {
-	return v.Wait(c, "the barrier is closed", func(ctx context.Context, client *coord.Client) error {
-		b, err := barrier.New(client, string(v.Path))
-		if err != nil {
-			return err
-		}
-		closed, err := b.Closed(ctx)
-		if err != nil {
-			return err
-		}
-		begin := time.Now()
-		if err := b.Wait(ctx); err != nil {
-			return err
-		}
-		if !closed {
-			s.Note("no barrier is closed at %s", v.Path)
-		}
-		return s.Print(map[string]any{"path": string(v.Path), "waited": term.Seconds(time.Since(begin))}, "")
-	})
+// look says how many have come, or are in the round that is under way.
+func (p *place) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N)
+	if err != nil {
+		return look.Situation{}, err
+	}
+	status, err := b.Status(ctx)
+	if err != nil {
+		return look.Situation{}, err
+	}
+	there, came := status.Waiting, len(status.Waiting)
+	if len(own) > 0 && !slices.ContainsFunc(there, func(node string) bool { return own[path.Base(node)] }) {
+		came++ // this one did, and has left
+	}
+	text := fmt.Sprintf("%d of %d have come", came, status.Size)
+	if status.Open && len(status.Inside) > 0 {
+		there, came = status.Inside, len(status.Inside)
+		text = fmt.Sprintf("round %d is under way: %d of its %d members are there", status.Round, came, status.Size)
+	}
+	var those []coord.Contender
+	for _, node := range there {
+		those = append(those, look.LineOf([]string{path.Base(node)})...)
+	}
+	first, err := look.RoundOf(status).Read(ctx, client, string(p.verb.Path), those)
+	if len(first) > 0 {
+		text += ", first " + first[0].Who()
+	}
+	return look.Situation{Text: text, Key: text, Fields: map[string]any{
+		"there": first, "came": came, "members": status.Size, "round": status.Round,
+	}}, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os/exec"
+	"path"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -322,74 +323,68 @@ func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*co
 	})), err
 }
 
-// finder finds a contender that must not be at a path.
-type finder func(ctx context.Context, client *coord.Client, path string) (node string, err error)
+// look says who holds the lock, of several the one that is waited for, and the
+// place in its line.
+func (t *turn) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+	at := *t.at.Load()
+	dir, holders, line, err := t.parties(ctx, client, at)
+	if err != nil {
+		return look.Situation{}, err
+	}
+	over := t.seen.Look()
+	defer over()
+	for _, c := range line {
+		t.seen.See(path.Join(dir, c.Name), 0, false, nil)
+	}
+	all := len(holders)
+	holders = slices.DeleteFunc(holders, func(c coord.Contender) bool { return own[c.Name] })
+	first, err := (&look.Report{}).Read(ctx, client, dir, holders)
+	for i, c := range first {
+		first[i].Held = t.seen.See(c.Node, c.Token, true, c.Age)
+	}
+	s := look.Situation{
+		Text: look.HeldBy(first, len(holders)), Key: look.KeyOf(first), Over: len(holders) < all,
+		Fields: map[string]any{"holders": first, "holding": len(holders)},
+	}
+	if len(t.paths) > 1 {
+		s.Text, s.Key, s.Fields["at"] = fmt.Sprintf("%s is %s", at, s.Text), string(at)+s.Key, at
+	}
+	s.StandIn(line, all, own)
+	return s, err
+}
 
-// apart keeps locks with and without slots from being used at one path, since
-// they do not exclude each other. It looks before it joins the line, and again
-// when it holds: of two that come at the same time, one sees the other.
-func apart(client *coord.Client, path conn.NodePath, others finder, acquire acquirer[*coord.Hold]) acquirer[*coord.Hold] {
-	check := func(ctx context.Context) error {
-		node, err := others(ctx, client, string(path))
-		if err != nil || node == "" {
-			return err
+// parties lists who holds, in which directory, and who waits.
+func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
+	if t.slots != nil {
+		return t.slotParties(ctx, client, path)
+	}
+	found, err := look.Children(ctx, client, string(path))
+	all := look.LineOf(found)
+	var before []coord.Contender // that it cannot honour
+	for i, granted := range inspect.Granted(all) {
+		switch c := all[i]; {
+		case c.Dialect != client.Dialect() && len(holders)+len(line) == 0:
+			before = append(before, c)
+		case c.Dialect != client.Dialect():
+		case granted:
+			holders = append(holders, c)
+		default:
+			line = append(line, c)
 		}
-		return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect", coord.ErrForeign, node)
 	}
-	return func(ctx context.Context, try bool) (*coord.Hold, error) {
-		if err := check(ctx); err != nil {
-			return nil, err
-		}
-		h, err := acquire(ctx, try)
-		if err != nil {
-			return nil, err
-		}
-		if err := check(ctx); err != nil {
-			h.Abandon()
-			return nil, err
-		}
-		return h, nil
+	if len(holders) == 0 {
+		holders = before
 	}
+	return string(path), holders, line, err
 }
 
-// locksAt finds a contender in the line of a lock without slots.
-func locksAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	kinds := inspect.LockLine(path).Kinds
-	return firstOf(ctx, client, path, func(names []string) []coord.Contender { return inspect.Among(names, kinds...) })
-}
-
-// slotsAt finds a slot that is held, or waited for, in either dialect.
-func slotsAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	node, err := slotAt(ctx, client, path, coord.Curator)
-	if err != nil || node != "" {
-		return node, err
+func (t *turn) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
+	at := semaphore.LayoutOf(client.Dialect(), string(path))
+	found, err := look.Children(ctx, client, at.Leases.Dir)
+	if err != nil {
+		return at.Leases.Dir, nil, nil, err
 	}
-	return slotAt(ctx, client, path, coord.Kazoo)
-}
-
-// foreignAt finds a contender that holders of slots in this client's dialect do
-// not see.
-func foreignAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	node, err := locksAt(ctx, client, path)
-	switch {
-	case err != nil || node != "":
-		return node, err
-	case client.Dialect() == coord.Kazoo:
-		return slotAt(ctx, client, path, coord.Curator)
-	}
-	return slotAt(ctx, client, path, coord.Kazoo)
-}
-
-func slotAt(ctx context.Context, client *coord.Client, path string, d coord.Dialect) (string, error) {
-	at := semaphore.LayoutOf(d, path)
-	return firstOf(ctx, client, at.Leases.Dir, at.Order)
-}
-
-// firstOf finds the first contender in a directory.
-func firstOf(ctx context.Context, client *coord.Client, dir string, order func(names []string) []coord.Contender) (string, error) {
-	names, err := look.Children(ctx, client, dir)
-	if found := order(names); len(found) > 0 {
-		return dir + "/" + found[0].Name, err
-	}
-	return "", err
+	holders = at.Order(found)
+	found, err = look.Children(ctx, client, at.Queue.Dir)
+	return at.Leases.Dir, holders[:min(*t.slots, len(holders))], look.LineOf(found), err
 }

@@ -188,3 +188,17 @@ func (v *queuePeek) Run(s *term.Streams, c *conn.Connection) error {
 		return s.Print(queueItem{string(v.Path), item.Name, term.DataOf(item.Data), item.Priority, item.Deliveries}, "%s\n", s.Shown(item.Data))
 	})
 }
+
+// withQueue is for the verbs that ask one thing about a queue.
+func withQueue(s *term.Streams, c *conn.Connection, path conn.NodePath, do func(context.Context, *queue.Queue) error) error {
+	return c.With(func(ctx context.Context, client *coord.Client) error {
+		q, err := queue.New(client, string(path))
+		if err == nil {
+			err = path.NoteAbsent(ctx, s, client)
+		}
+		if err != nil {
+			return err
+		}
+		return do(ctx, q)
+	})
+}

@@ -1,9 +1,7 @@
 package coord
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 )
 
@@ -48,38 +46,6 @@ func (h *Hold) adopt(part *claim) error {
 		part.leave(part.atOnce)
 	}
 	return ended
-}
-
-// removeWith deletes the node and the nodes of its parts together, along with
-// which the owner's operations are carried out: no reader finds the one without
-// the other. Where that is refused, the nodes are deleted one by one.
-func (r *removal) removeWith(parts []*claim) error {
-	cl := r.claim
-	ctx, ops := context.Background(), append(cl.proof, DeleteOp(cl.path(), cl.node.Version()))
-	for _, part := range parts {
-		ops = append(ops, DeleteOp(part.path(), -1))
-	}
-	_, err := cl.client.txn(ctx, cl.sess, append(ops, cl.along...))
-	var refused *TxnError
-	if errors.As(err, &refused) && !transient(err) || errors.Is(err, ErrTooLarge) {
-		return cl.node.DeleteOnce()
-	}
-	if err == nil {
-		for _, part := range parts {
-			part.lose(ErrNodeDeleted, true)
-		}
-	}
-	return err
-}
-
-// removeParts deletes parts one by one.
-func removeParts(parts []*claim) (err error) {
-	for _, part := range parts {
-		r := part.leave(part.atOnce)
-		<-r.done
-		err = cmp.Or(err, r.err)
-	}
-	return err
 }
 
 // partsLeft are the claim's parts whose deletion has not begun.

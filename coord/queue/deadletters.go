@@ -46,25 +46,6 @@ type record struct {
 
 func (l layout) dead() layout { return newLayout(l.client, l.at.Dead) }
 
-// Bury moves the item to the dead letters, with or without [WithDeadLetters],
-// and notes the reason, of up to [MaxReason] bytes: for an item that cannot be
-// processed. It answers as [Item.Ack] does, and with [coord.ErrTooLarge] when
-// there is no room for the reason and the data together. Three requests.
-func (i *Item) Bury(ctx context.Context, reason string) error {
-	if err := checkReason(reason); err != nil {
-		return i.queue.explain("bury", err)
-	}
-	return i.settle(ctx, "bury", func(ctx context.Context) error { return i.bury(ctx, reason) })
-}
-
-func (i *Item) bury(ctx context.Context, reason string) error {
-	q := i.queue
-	e := entry{name: i.name, data: i.Data}
-	return q.bury(ctx, e, record{i.name, i.Deliveries, q.owner, reason}, func(made ...coord.Op) error {
-		return q.sends.Release(ctx, []*coord.Hold{i.hold}, append(made, coord.DeleteOp(q.entry(i.name), i.version))...)
-	})
-}
-
 // Bury moves an item that no consumer has to the dead letters, as [Item.Bury]
 // does. name is its node's ([Peeked.Name]). [coord.ErrBusy] when a consumer has
 // the item, [coord.ErrNoNode] when the item is gone. Five requests.
@@ -240,53 +221,6 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 		}
 	}
 	return all, nil
-}
-
-// reader reads a node, by [coord.Client.Get] for instance.
-type reader = func(ctx context.Context, path string) ([]byte, coord.Stat, error)
-
-// stat is a reader that leaves the data out.
-func (l layout) stat(ctx context.Context, path string) ([]byte, coord.Stat, error) {
-	stat, there, err := l.client.Exists(ctx, path)
-	if err == nil && !there {
-		err = coord.ErrNoNode
-	}
-	return nil, stat, err
-}
-
-func anyName(string) bool { return true }
-
-// readAll reads the nodes in a directory, which may be missing, in order.
-func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool, read reader) ([]entry, error) {
-	names, err := l.client.Children(ctx, dir)
-	if errors.Is(err, coord.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !is(name) })
-	slices.Sort(names)
-	return l.readEach(ctx, dir, names, read)
-}
-
-// readEach reads the nodes of these names in a directory, and leaves out nodes
-// that are gone.
-func (l layout) readEach(ctx context.Context, dir string, names []string, read reader) ([]entry, error) {
-	all, reads := make([]entry, len(names)), []func() error{}
-	for i, name := range names {
-		reads = append(reads, func() error {
-			data, stat, err := read(ctx, dir+"/"+name)
-			if err == nil {
-				all[i] = entry{name: name, data: data, stat: stat}
-			} else if errors.Is(err, coord.ErrNoNode) {
-				err = nil
-			}
-			return err
-		})
-	}
-	err := together(reads...)
-	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" }), err
 }
 
 // sweep deletes the records of letters that are gone, and what acknowledges

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
@@ -155,155 +153,12 @@ const (
 	askLast    = 10 * time.Second
 )
 
-// AddressBook is which client has which session, as far as the servers say.
-type AddressBook struct {
-	c     *conn.Connection
-	known map[string]conn.Remote
-	asked time.Time
-}
-
-func NewAddressBook(c *conn.Connection) *AddressBook { return &AddressBook{c: c} }
-
-// Fill adds to a report where the clients are, and how long they are silent.
-func (b *AddressBook) Fill(ctx context.Context, r *Report) {
-	if len(r.Contenders) == 0 && r.Queue == nil {
-		return
-	}
-	if pause := time.Duration(len(b.known)) * askForEach; time.Since(b.asked) > min(max(pause, askFirst), askLast) {
-		b.ask(ctx)
-	}
-	for i, c := range r.Contenders {
-		if is, known := b.known[c.Session]; known {
-			r.Contenders[i].Hear(is)
-		}
-	}
-	if r.Queue == nil {
-		return
-	}
-	for i, item := range r.Queue.First {
-		if item.InHand {
-			r.Queue.First[i].Hear(b.known[item.Session])
-		}
-	}
-}
-
-// Hear adds to all reports of a survey where the clients are, and how long they
-// are silent.
-func (s *Survey) Hear(ctx context.Context, book *AddressBook) {
-	for i := range s.Recipes {
-		book.Fill(ctx, &s.Recipes[i])
-	}
-}
-
-// Heard is what a server says about a client.
-type Heard struct {
-	Address   string   `json:"address"`
-	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, for which its session was not heard of
-	Timeout   *float64 `json:"session_timeout,omitempty"` // seconds
-}
-
-// Hear notes what a server says.
-func (h *Heard) Hear(of conn.Remote) {
-	h.Address = of.Address
-	if of.Timeout > 0 {
-		timeout, silent := term.Seconds(of.Timeout), term.Seconds(of.Silent)
-		h.Timeout, h.SilentFor = &timeout, &silent
-	}
-}
-
-// Silence says for how long a client has been silent, or "" if that is normal:
-// a client that works pings after a third of its session's timeout.
-func (h Heard) Silence() string {
-	if h.SilentFor == nil || *h.SilentFor < *h.Timeout/2 {
-		return ""
-	}
-	return fmt.Sprintf("silent for %s of %s", term.Age(*h.SilentFor), term.Age(*h.Timeout))
-}
-
-// ask asks all servers together.
-func (b *AddressBook) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	addresses, _ := conn.AddressesOf(b.c.ZK)
-	told := make([]map[string]conn.Remote, len(addresses))
-	var asking sync.WaitGroup
-	for i, address := range addresses {
-		asking.Go(func() { told[i], _ = b.c.Connections(ctx, address) })
-	}
-	asking.Wait()
-	b.known, b.asked = map[string]conn.Remote{}, time.Now()
-	for _, sessions := range told {
-		maps.Copy(b.known, sessions)
-	}
-}
-
 const (
 	// MostNamed is how many holders are read, and named.
 	MostNamed = 3
 	// LearnWithin bounds a look at why a wait was in vain.
 	LearnWithin = 300 * time.Millisecond
 )
-
-// Situation is what a task waits for, as one look shows it. Each look costs a
-// few requests, however many wait.
-type Situation struct {
-	Text   string         // who holds, or how many have come
-	Others int            // that wait in the same line
-	place  int            // in the line, from 1; 0: none
-	Key    string         // changes when there is news
-	Over   bool           // our turn has come
-	Fields map[string]any // for JSON
-}
-
-// String is the message for a waiter, or for one that has given up.
-func (s Situation) String() string {
-	switch {
-	case s.place > 0:
-		return fmt.Sprintf("%s; place %d in the line", s.Text, s.place)
-	case s.Others > 0:
-		return fmt.Sprintf("%s; %s", s.Text, term.Plural(s.Others, "other waits", "others wait"))
-	}
-	return s.Text
-}
-
-// WithoutPlace is for one that has given up its own.
-func (s Situation) WithoutPlace() Situation {
-	s.place = 0
-	delete(s.Fields, "place")
-	return s
-}
-
-// StandIn finds this process's place in a line behind so many others.
-func (s *Situation) StandIn(line []coord.Contender, before int, own Names) {
-	s.Others = len(line)
-	for i, c := range line {
-		if own[c.Name] {
-			s.place = before + i + 1
-			s.Fields["place"] = s.place
-			s.Key += fmt.Sprint(s.place)
-			s.Others--
-		}
-	}
-	s.Fields["waiting"] = s.Others
-}
-
-// Names are of nodes, without their directory.
-type Names map[string]bool
-
-// HeldBy names the first of so many holders.
-func HeldBy(first []Contender, count int) string {
-	if count == 0 {
-		return "held by nobody"
-	}
-	var all []string
-	for _, c := range first {
-		all = append(all, fmt.Sprintf("%s, %s", c.Who(), c.Since()))
-	}
-	if more := count - len(first); more > 0 {
-		all = append(all, fmt.Sprintf("%d more", more))
-	}
-	return "held by " + strings.Join(all, "; ")
-}
 
 // Read reads the nodes of the first contenders in a directory.
 func (r *Report) Read(ctx context.Context, client *coord.Client, dir string, those []coord.Contender) ([]Contender, error) {
@@ -322,4 +177,49 @@ func KeyOf(those []Contender) (key string) {
 		key += c.Node + " "
 	}
 	return key
+}
+
+// fewLeft is how many sequence numbers a directory has left when reports begin
+// to warn of their end.
+const fewLeft = math.MaxInt32 / 10
+
+func newReport(path string) Report {
+	return Report{Path: path, Contenders: []Contender{}, Left: math.MaxInt32, Odd: []string{}}
+}
+
+// used notes a sequence number that was given to a node.
+func (r *Report) used(number int64) { r.Left = min(r.Left, math.MaxInt32-number) }
+
+// Count reads the counters of the directories in which the recipe makes its
+// numbered nodes. The servers number a new node by the count of all nodes ever
+// made in its directory. The directory's child version is twice that count less
+// its children, in 32 bits.
+func (r *Report) Count(ctx context.Context, client *coord.Client) error {
+	directories := []string{r.Path}
+	switch r.Kind {
+	case SlotsKind:
+		for _, d := range dialects {
+			l := semaphore.LayoutOf(d, r.Path)
+			directories = append(directories, l.Leases.Dir, l.Queue.Dir)
+		}
+	case NumbersKind:
+		directories = []string{slots.LayoutOf(r.Path).Line().Dir}
+	case QueueKind:
+		directories = nil
+		for _, d := range dialects {
+			l := queue.LayoutOf(d, r.Path)
+			directories = append(directories, l.Entries, l.Waiting.Dir)
+		}
+	}
+	slices.Sort(directories)
+	for _, dir := range slices.Compact(directories) {
+		stat, there, err := client.Exists(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if made := uint32(stat.Cversion+stat.Children) / 2; there && made > 0 {
+			r.used(int64(made) - 1)
+		}
+	}
+	return nil
 }

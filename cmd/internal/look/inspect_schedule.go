@@ -1,0 +1,156 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/cron"
+	"github.com/zkcoord/zkcoord/coord/once"
+)
+
+// ScheduleReport is what inspect shows of a schedule, besides the ledger of its
+// slots.
+type ScheduleReport struct {
+	Through     time.Time `json:"through"`      // the newest slot that was chosen or left out
+	Open        []string  `json:"open"`         // slots that were chosen, and are not known to have ended
+	LeftOut     int       `json:"left_out"`     // slots, so far
+	LastSlot    *float64  `json:"last_slot"`    // seconds since the newest slot on record was due; null: there is none
+	LastSuccess *float64  `json:"last_success"` // seconds since the newest slot was due that ended well; null: none on record did
+	Failing     int       `json:"failing"`      // how many of the newest slots that have ended failed, one after the other
+	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if by too much
+	Jobs        []string  `json:"jobs"`         // that are run at present, as their processes describe them
+	Members     int       `json:"members"`      // the processes that run them
+	NextDue     *float64  `json:"next_due"`     // seconds until the next slot is due, below 0 when it is overdue; null: not known, or there is none
+	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than there is between two slots, or ""
+	unserved    string
+}
+
+// never is the schedule of who only looks.
+type never struct{}
+
+func (never) Next(time.Time) time.Time { return time.Time{} }
+
+// schedule finds out how far a schedule has come, if there is one at path.
+func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.NodePath) (found bool, err error) {
+	c, err := cron.New(client, string(path), never{})
+	if err != nil {
+		return false, err
+	}
+	state, err := c.State(ctx)
+	switch {
+	case errors.Is(err, coord.ErrInvalid), err == nil && state.Through.IsZero():
+		return false, nil // the mark is another's
+	case err != nil && !errors.Is(err, coord.ErrNoAuth):
+		return false, err
+	}
+	r.is(cronKind)
+	r.Schedule = &ScheduleReport{
+		Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead), unserved: Unserved(state),
+	}
+	for _, slot := range state.Open {
+		r.Schedule.Open = append(r.Schedule.Open, cron.Key(slot))
+	}
+	if !state.Next.IsZero() {
+		left := term.Seconds(time.Until(state.Next))
+		r.Schedule.NextDue = &left
+	}
+	return true, r.jobs(ctx, c)
+}
+
+// jobs finds out which jobs are run at the path.
+func (r *Report) jobs(ctx context.Context, c *cron.Cron) error {
+	jobs, err := c.Jobs(ctx)
+	r.Schedule.Jobs = []string{}
+	for _, job := range jobs {
+		r.Schedule.Jobs = append(r.Schedule.Jobs, strings.ToValidUTF8(job.Text, "�"))
+		r.Schedule.Members += job.Clients
+	}
+	if errors.Is(err, coord.ErrNoAuth) {
+		return nil
+	}
+	return err
+}
+
+// MarkAhead says, for people, that a schedule's mark lies in the future.
+func MarkAhead(state cron.State) string {
+	return markAhead(state.Ahead.Seconds(), state.Through)
+}
+
+func markAhead(seconds float64, through time.Time) string {
+	return fmt.Sprintf("the mark was %s in the future when it was noted: no slot is due before %s", term.Age(seconds), cron.Key(through))
+}
+
+// Unserved says, for people, that nobody serves a schedule; or "".
+func Unserved(state cron.State) string {
+	since := time.Since(state.Next)
+	return is(!state.Next.IsZero() && len(state.Open) == 0 && since > dueFor, "nobody has begun the slot that was due %s ago", term.Age(since.Seconds()))
+}
+
+// conclude draws from the records of the slots how the schedule does.
+func (s *ScheduleReport) conclude(slots []once.Result) {
+	at := func(res once.Result) time.Time {
+		slot, _ := time.Parse(time.RFC3339Nano, res.Key) // zero: not a schedule's
+		return slot
+	}
+	newest := slices.SortedFunc(slices.Values(slots), func(a, b once.Result) int { return at(b).Compare(at(a)) })
+	failing := true
+	for _, res := range newest {
+		switch res.State {
+		case once.Done:
+			if s.LastSuccess == nil {
+				s.LastSuccess = term.SinceThen(at(res))
+			}
+			failing = false
+		case once.Failed, once.Unfinished:
+			if failing {
+				s.Failing++
+			}
+		}
+	}
+	if len(newest) > 0 {
+		s.LastSlot = term.SinceThen(at(newest[0]))
+	}
+	if len(newest) < 2 {
+		return
+	}
+	apart := max(shortest, at(newest[0]).Sub(at(newest[1])))
+	for _, res := range newest {
+		if res.State == once.Running && time.Since(res.Begun) > apart {
+			s.Hanging = res.Key
+		}
+	}
+}
+
+func (s *ScheduleReport) String() string {
+	text := ""
+	if s.LastSuccess != nil {
+		text = "last success " + term.Age(*s.LastSuccess) + " ago"
+	} else if s.LastSlot != nil {
+		text = "last slot " + term.Age(*s.LastSlot) + " ago, none ended well"
+	} else {
+		text = "no slot on record"
+	}
+	switch {
+	case s.NextDue != nil && *s.NextDue >= 0:
+		text += ", next due in " + term.Age(*s.NextDue)
+	case s.NextDue != nil:
+		text += ", next due since " + term.Age(-*s.NextDue)
+	}
+	if s.Members > 0 {
+		text += ", " + term.Plural(s.Members, "member", "members")
+	}
+	if len(s.Open) > 0 {
+		text += fmt.Sprintf(", %d under way", len(s.Open))
+	}
+	if s.LeftOut > 0 {
+		text += fmt.Sprintf(", %d left out", s.LeftOut)
+	}
+	return text
+}

@@ -1,0 +1,44 @@
+package look
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
+)
+
+// SlotsKind is the kind of a path whose lock has slots.
+const SlotsKind = "semaphore"
+
+// inSlots finds out whether there is a semaphore at path, of either dialect,
+// and who has or wants a slot. A semaphore of Curator's that no client uses is
+// known by its limit; one of Kazoo's looks like any other node then.
+func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+	isPart := func(name string) bool { return slices.Contains(parts[SlotsKind], name) }
+	for _, d := range dialects {
+		if r.Kind != "" && (d == coord.Kazoo || !slices.ContainsFunc(names, isPart)) {
+			continue
+		}
+		seen, err := semaphore.LayoutOf(d, string(path)).Look(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		// A node whose name does not say what it is may be anything; but a
+		// lease belongs to a session.
+		line := slices.DeleteFunc(seen.Contenders, func(c inspect.Contender) bool { return c.Session == 0 && c.GUID == "" })
+		idle := seen.Limit > 0 && (len(line) > 0 || d == coord.Curator && (seen.Exists || len(names) == 1))
+		if idle || slices.ContainsFunc(line, func(c inspect.Contender) bool { return c.Kind == semaphore.Kind }) {
+			r.is(SlotsKind)
+			r.Limit = seen.Limit
+			return line, nil
+		}
+	}
+	return nil, nil
+}
+
+func isKazooLease(name string) bool {
+	return len(semaphore.LayoutOf(coord.Kazoo, "").Order([]string{name})) > 0
+}

@@ -1,0 +1,155 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
+)
+
+// Downgrade turns a writer's hold into a reader's, without a gap: one
+// transaction deletes the write node and creates a read node with the same
+// sequence number. There is no moment without a node, no contender gets in
+// between, and the place in the line stays the same. The readers that wait
+// right behind get their turn, writers do not.
+//
+// The old hold ends with the call, as released, even if the call fails, and the
+// contexts made from it end when Downgrade returns: make new ones from the hold
+// returned, which belongs to the same session and has no token. A request to
+// give up the old hold ([Hold.Revoked]) is answered by that; the new one can be
+// revoked on its own.
+//
+// It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
+// writer's (a mutex has no read side), while [ExactlyOnce.Release] is under
+// way, or when the hold has other handles ([Spec.Reentrant]) that are not
+// released: their owners would lose their exclusion unawares. With any other
+// error nothing is held any more, and nothing is left behind: nodes that could
+// not be deleted yet are deleted in the background. When the connection fails
+// before the reply comes, Downgrade finds out what happened as [Client.Acquire]
+// does, and tries again if it must. One request, one round trip.
+func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
+	shared, err := h.downgrade(ctx)
+	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
+}
+
+func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
+	cl := h.claim
+	if err := h.Err(); err != nil {
+		return nil, err
+	}
+	e, err := exchangeOf(cl, dialect.Read)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.handOver(); err != nil {
+		return nil, err
+	}
+	defer h.tellEnded()
+	cl.emit(event.Ended, h.granted, ErrReleased)
+	err = e.run(ctx)
+	if err == nil {
+		e.next.hasJoined()
+		if shared, err = e.next.grant(ctx); err != nil {
+			e.next.giveUp(ctx, err)
+		}
+	}
+	if (errors.Is(err, ErrNodeDeleted) || err != nil && cl.sess.Err() != nil) && !errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w: %w", ErrLost, err) // the hold went with its node or its session
+	}
+	return shared, err
+}
+
+// handOver ends h and marks the claim as leaving: its node's deletion is no
+// loss then. The caller must see to the deletion and report it.
+func (h *Hold) handOver() error {
+	cl := h.claim
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if err := h.mayEnd(); err != nil {
+		return err
+	}
+	if cl.gone != nil || cl.removal != nil {
+		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+	}
+	h.end(ErrReleased)
+	cl.along = nil
+	cl.beginRemoval()
+	return nil
+}
+
+// exchange puts a claim in the place of another in the line, in one
+// transaction.
+type exchange struct{ from, next *claim }
+
+// exchangeOf prepares a claim of a kind that is to take a writer's place, under
+// a name of its own.
+func exchangeOf(cl *claim, kind string) (e exchange, err error) {
+	c, self := cl.client, cl.own()
+	if cl.named != nil || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
+		return e, wire.Invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
+	}
+	spec := *cl.spec
+	spec.Kind, spec.Exclusive = kind, false
+	return exchange{cl, c.newClaim(&spec, fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence))}, nil
+}
+
+// run makes the exchange, or deletes the node of the one that is to go. It
+// returns when that is done, or when ctx ends: then both nodes are deleted in
+// the background.
+func (e exchange) run(ctx context.Context) error {
+	e.next.enter(e.from.sess)
+	var rest error
+	return znode.Certain(ctx, e.from.sess, func() error {
+		err := e.swap(ctx)
+		if err != nil {
+			rest = e.from.removal.remove()
+		}
+		return err
+	}, func(err error, left bool) {
+		switch {
+		case err != nil:
+			e.next.client.claims.remove(e.next)
+		case left:
+			r := e.next.leave(e.next.atOnce)
+			<-r.done
+			rest = r.err
+		}
+		e.from.removal.end(rest)
+	})
+}
+
+// swap makes the exchange and blocks until that is certain, or certain not to
+// be. It starts no attempt when ctx has ended.
+func (e exchange) swap(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return calls.Ended(ctx)
+	}
+	c, path := e.from.client, e.next.wanted()
+	ops := []Op{
+		CheckOp(e.from.path(), -1),
+		EphemeralOp(c.relative(path), e.next.spec.Data),
+		DeleteOp(e.from.path(), -1),
+	}
+	return lostBy(znode.Create(ctx, func() error {
+		// Not bound to ctx: the outcome must be known to clean up after it.
+		_, err := c.txn(context.Background(), e.from.sess, ops)
+		return e.next.made(path, 0, err)
+	}, nil, &e.next.node))
+}
+
+// lostBy recognises the failures that mean that our node is gone.
+func lostBy(err error) error {
+	var refused *TxnError
+	switch {
+	case errors.As(err, &refused) && errors.Is(err, ErrNoNode):
+		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+	case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+package session
+
+import (
+	"context"
+	"sync"
+)
+
+// tasks are the goroutines that a session's end waits for.
+type tasks struct {
+	ending context.Context
+
+	mu        sync.Mutex
+	running   sync.WaitGroup
+	concluded bool // no more of them
+}
+
+// begin runs a task, unless the session is over: the error says why.
+func (t *tasks) begin(task func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.concluded {
+		return context.Cause(t.ending)
+	}
+	t.running.Go(task)
+	return nil
+}
+
+// conclude waits for all of them, once the session is over.
+func (t *tasks) conclude() {
+	t.mu.Lock()
+	t.concluded = true
+	t.mu.Unlock()
+	t.running.Wait()
+}
+
+// pool runs tasks, so many at a time, in the order they came.
+type pool struct {
+	*tasks
+
+	mu      sync.Mutex
+	running int
+	queue   []func()
+}
+
+// enqueue is begin for many tasks.
+func (p *pool) enqueue(task func()) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == poolSize {
+		p.queue = append(p.queue, task)
+		return nil
+	}
+	err := p.begin(func() {
+		for task != nil {
+			task()
+			task = p.dequeue()
+		}
+	})
+	if err == nil {
+		p.running++
+	}
+	return err
+}
+
+// dequeue returns the next task, or nil when the goroutine that asks ends.
+func (p *pool) dequeue() (task func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.queue) == 0 {
+		p.queue = nil
+		p.running--
+		return nil
+	}
+	task, p.queue[0] = p.queue[0], nil
+	p.queue = p.queue[1:]
+	return task
+}
