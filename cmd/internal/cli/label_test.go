@@ -474,8 +474,8 @@ func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
 	t.Parallel()
 	text := section(t, "inspect, top")
 	made := map[string]bool{}
-	for _, file := range []string{"inspect.go", "inspect_rounds.go", "inspect_queue.go"} {
-		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("../look/"+file))), -1) {
+	for _, file := range cmdtest.Must(filepath.Glob("../look/*.go")) {
+		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile(file))), -1) {
 			made[match[1]] = true
 			require.Contains(t, text, "`"+match[1]+"`")
 		}
