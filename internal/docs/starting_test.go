@@ -406,8 +406,9 @@ func TestDataFlowsOneWay(t *testing.T) {
 	}
 }
 
-// drawing draws the arrows: a line for each importer, above what it imports.
-// What concerns all recipes is drawn once, to and from a box around them.
+// drawing draws the library's arrows: a line for each importer, above what it
+// imports. What concerns all recipes is drawn once, to and from a box around
+// them.
 func drawing(all map[string][]string) string {
 	const box = "recipes"
 	var inside []string
@@ -423,6 +424,9 @@ func drawing(all map[string][]string) string {
 	}
 	arrows := map[string][]string{box: shared}
 	for from, direct := range all {
+		if !strings.HasPrefix(from, "coord") {
+			continue
+		}
 		in := func(set []string) func(string) bool {
 			return func(to string) bool { return slices.Contains(set, to) }
 		}
