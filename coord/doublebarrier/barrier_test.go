@@ -389,7 +389,7 @@ func TestAMemberThatComesAgainIsNotCountedBesideItsFormerSelf(t *testing.T) {
 	})
 }
 
-func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
+func TestProofNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	for _, n := range []int{3, 32, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {

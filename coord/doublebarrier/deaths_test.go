@@ -255,11 +255,11 @@ func (c chance) shake(srv *zkembed.Server) (lost []*zkembed.Fault) {
 	return lost
 }
 
-// TestEveryScheduleKeepsThePromises plays small barriers under all kinds of
-// schedules: replies, events and requests come in another order with each seed,
-// some servers lag behind, replies are lost, and members die, give up and come
-// back all the time.
-func TestEveryScheduleKeepsThePromises(t *testing.T) {
+// TestProofEveryScheduleKeepsThePromises plays small barriers under all kinds
+// of schedules: replies, events and requests come in another order with each
+// seed, some servers lag behind, replies are lost, and members die, give up and
+// come back all the time.
+func TestProofEveryScheduleKeepsThePromises(t *testing.T) {
 	var struck [fates]int
 	lost := 0
 	for seed := range uint64(*schedules) {

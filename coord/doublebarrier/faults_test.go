@@ -66,7 +66,7 @@ func (b bubble) begun(n int) ([]*coord.Client, []*doublebarrier.Member) {
 
 // Whatever single request is lost, or its reply: three members get through two
 // rounds, and every member finishes.
-func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
+func TestProofNoSingleLossHangsOrSplitsARound(t *testing.T) {
 	for name, apart := range map[string]bool{"listed along": false, "listed apart": true} {
 		t.Run(name, func(t *testing.T) { require.Greater(t, loseEach(t, apart), 50) })
 	}

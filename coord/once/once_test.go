@@ -431,7 +431,7 @@ func TestANodeThatIsNoRecordIsNamed(t *testing.T) {
 }
 
 // A reply has four bytes for the length of each name.
-func TestNoListingOf100000KeysIsLargerThanAMegabyte(t *testing.T) {
+func TestProofNoListingOf100000KeysIsLargerThanAMegabyte(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	o := ledger(t, coordtest.Open(t, w.ConnectString()), "/jobs")
 	for name, pattern := range map[string]string{"numbers": "%0200d", "hosts": "%d" + strings.Repeat("x", 194)} {
@@ -448,7 +448,7 @@ func TestNoListingOf100000KeysIsLargerThanAMegabyte(t *testing.T) {
 	}
 }
 
-func TestAllJobsAreListed(t *testing.T) {
+func TestProofAllJobsAreListed(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		o := ledger(b, b.Open(), "/jobs")
 		var working sync.WaitGroup

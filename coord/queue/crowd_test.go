@@ -287,7 +287,7 @@ func (b bubble) disturb(c *chance, victim *coord.Client) {
 	}
 }
 
-func TestAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
+func TestProofAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
 	for seed := range uint64(20) {
 		inBubble(t, func(b bubble) {
 			c := &chance{r: rand.New(rand.NewPCG(seed, 0))}

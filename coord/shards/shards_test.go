@@ -56,7 +56,7 @@ func TestMembersShareTheKeys(t *testing.T) {
 	}
 }
 
-func TestAThousandKeysOverFiftyMembers(t *testing.T) {
+func TestProofAThousandKeysOverFiftyMembers(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	newBoard(t).crowd(t, w, 50, 5, 1000)
 }

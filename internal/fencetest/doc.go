@@ -1,6 +1,6 @@
 // Package fencetest tests coord/fence with the databases that it is for:
 // PostgreSQL, MariaDB and SQLite, as Debian has them. It is a module of its
-// own, for their drivers. Build it with the tag libsqlite3, as "make test"
+// own, for their drivers. Build it with the tag libsqlite3, as "make proofs"
 // does: without it, the driver compiles an SQLite of its own.
 //
 // The variable ZKTEST_SERVERS selects the databases as it selects servers (see

@@ -1,5 +1,5 @@
 // Package kafkatest shows how a lock fences producers of Kafka, with a broker
 // in memory that refuses as Kafka does. It is a module of its own, and no part
-// of "make test": what it links compiles for longer than all that it tests.
+// of "make proofs": what it links compiles for longer than all that it tests.
 // "make kafka" runs it.
 package kafkatest

@@ -118,8 +118,8 @@ func fakeTime(ahead time.Duration) ([]string, error) {
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // EnvClasses names an archive of the classes that a server loads, which saves
-// it a third of its start. "make test" makes one. Java ignores it where it does
-// not fit.
+// it a third of its start. "make test" and "make proofs" make one. Java ignores
+// it where it does not fit.
 const EnvClasses = "ZKTEST_CLASSES"
 
 // mainClass is what Debian's zkServer.sh starts, for a single server and for a

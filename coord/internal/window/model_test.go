@@ -418,7 +418,7 @@ func explore(s scope, code rule) outcome {
 	return out
 }
 
-var largest = flag.String("scope", "small", "how far to explore the model: small, medium (make test) or large (make model)")
+var largest = flag.String("scope", "small", "how far to explore the model: small, medium (make proofs) or large (make model)")
 
 // scopes are what is explored; each size has those of the smaller ones, too.
 // The least T that servers grant is two ticks, which is four pings.
@@ -449,7 +449,7 @@ var scopes = []struct {
 	}},
 }
 
-func TestNoScheduleBreaksTheTrust(t *testing.T) {
+func TestProofNoScheduleBreaksTheTrust(t *testing.T) {
 	for _, all := range scopes {
 		for _, s := range all.scopes {
 			t.Run(s.name, func(t *testing.T) {
@@ -483,13 +483,13 @@ func (f former) Answer(sent, came time.Time, write bool) (opened bool) {
 	return false
 }
 
-func TestTheModelFindsWhatTheFormerRuleMissed(t *testing.T) {
+func TestProofTheModelFindsWhatTheFormerRuleMissed(t *testing.T) {
 	out := explore(scope{timeout: 8, ping: 2, under: 2, budget: budget{reads: 1, writes: 1}}, former{new(Window)})
 	require.NotEmpty(t, out.schedule)
 	t.Logf("after %d states:\n%s", out.states, strings.Join(out.schedule, "\n"))
 }
 
-func TestTheModelFindsALagThatIsShorterThanTheLeaderIsLate(t *testing.T) {
+func TestProofTheModelFindsALagThatIsShorterThanTheLeaderIsLate(t *testing.T) {
 	out := explore(scope{timeout: 4, ping: 1, late: 1, lag: 1, under: 2, budget: budget{reads: 1, writes: 2}}, present{new(Window)})
 	require.NotEmpty(t, out.schedule)
 	t.Logf("after %d states:\n%s", out.states, strings.Join(out.schedule, "\n"))
