@@ -261,3 +261,48 @@ func (s *sessions) atOnce(calls []call) time.Duration {
 	all.Wait()
 	return time.Since(begun)
 }
+
+// turnover is a session that receives and acknowledges, and one that puts as
+// many, while t.count items are in the queue.
+func turnover(s *sessions, t task) (measurement, error) {
+	all, err := s.openAll(t)
+	if err != nil {
+		return nil, err
+	}
+	put, _, err := all[0].queue(t.path + "/queue")
+	if err == nil {
+		err = put(s.ctx, make([]byte, itemSize)) // makes the directories
+	}
+	if err == nil {
+		err = together(t.count-1, func(int) error { return put(s.ctx, make([]byte, itemSize)) })
+	}
+	_, receive, receiveErr := all[1].queue(t.path + "/queue")
+	if err = errors.Join(err, receiveErr); err != nil {
+		return nil, fmt.Errorf("a queue of %d: %w", t.count, err)
+	}
+	return func() (figures, error) { return receiveAll(s, t, put, receive) }, nil
+}
+
+// receiveAll receives the first item, which lists the queue, and then measures.
+func receiveAll(s *sessions, t task, put put, receive receive) (figures, error) {
+	begun := time.Now()
+	first, err := receive(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := figures{"first": time.Since(begun).Seconds()}
+	room := make(chan struct{}, backlog)
+	s.work(func(ctx context.Context) error { return produce(ctx, put, room) })
+	n := 0
+	for begun = time.Now(); time.Since(begun) < t.during; n++ {
+		if err := first(s.ctx); err != nil {
+			return nil, err
+		}
+		room <- struct{}{}
+		if first, err = receive(s.ctx); err != nil {
+			return nil, err
+		}
+	}
+	f["ops"], f["seconds"] = float64(n), time.Since(begun).Seconds()
+	return f, s.failure()
+}

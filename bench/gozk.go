@@ -170,7 +170,6 @@ var contenders = []contender{
 	{name: lingering, server: zooKeeper, open: usage{locks: []lock.Option{lock.Linger(time.Second)}}.open},
 	{name: prefetching, server: zooKeeper, open: usage{queues: []queue.Option{queue.WithPrefetch(batchSize - 1)}}.open},
 	{name: batches, server: zooKeeper, open: usage{calls: byMany}.open},
-	{name: tries, server: zooKeeper, open: usage{acquire: (*lock.Mutex).TryAcquire}.open},
 	{name: zkLock, server: zooKeeper, open: plain(useZkLock)},
 	{name: curator, server: zooKeeper, program: javaProgram},
 	{name: kazoo, server: zooKeeper, program: pythonProgram},

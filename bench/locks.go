@@ -207,10 +207,9 @@ func (u use) per(before use, n int) (bytes, goroutines float64) {
 
 // usage is how this library is used.
 type usage struct {
-	locks   []lock.Option
-	acquire func(*lock.Mutex, context.Context) (*coord.Hold, error) // nil: Acquire
-	queues  []queue.Option
-	calls   func(*queue.Queue) (put, receive) // nil: oneByOne
+	locks  []lock.Option
+	queues []queue.Option
+	calls  func(*queue.Queue) (put, receive) // nil: oneByOne
 }
 
 // zkcoordClient is a session of this library.
@@ -226,9 +225,6 @@ func (u usage) open(ctx context.Context, addr string, timeout time.Duration) (*s
 	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
 	if err != nil {
 		return nil, err
-	}
-	if u.acquire == nil {
-		u.acquire = (*lock.Mutex).Acquire
 	}
 	if u.calls == nil {
 		u.calls = oneByOne
@@ -250,7 +246,7 @@ func (c *zkcoordClient) lock(path string) (_ acquire, err error) {
 		c.mutexes[path] = m
 	}
 	return func(ctx context.Context) (call, error) {
-		h, err := c.acquire(m, ctx)
+		h, err := m.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ var (
 	atSites     = flag.String("sites", "*", "pattern of the sites' names, such as one*")
 	scale       = flag.Bool("scale", false, "measure how the cost grows")
 	ofRows      = flag.String("rows", "*", "pattern of the rows' names, such as handoff")
+	update      = flag.Bool("update", false, "write the documents anew from former figures")
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +52,7 @@ func TestFigures(t *testing.T) {
 // small are rows with every kind of task, for a server in the test's process.
 var small = []row{
 	{name: "cycle", task: task{work: "contend", sessions: 1, each: 1, own: true}, shows: []column{cycleTime, perSecond}},
-	{name: "handoff", task: task{work: "contend", sessions: 3, each: 2}, shows: []column{handTime, perSecond}},
+	{name: "handoff", task: task{work: "contend", sessions: 3, each: 2}, shows: []column{perSecond}},
 	{name: "processes", task: task{work: "contend", processes: 2, sessions: 1, each: 2}, shows: []column{perSecond}},
 	{name: "held", task: task{work: "hold", sessions: 1, each: 500}, shows: []column{memory}},
 	{name: "barrier", task: task{work: "barrier"}, sizes: []int{1, 3}, shows: []column{enterTime, leaveTime}},
@@ -62,7 +63,6 @@ var small = []row{
 	{name: "idle", task: task{work: "idle", sessions: 2, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
 	{name: "standby", task: task{work: "idle", sessions: 2, each: 2, settle: time.Second, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
 	{name: "probe", task: task{work: "probe", sessions: 2, each: 2}, shows: []column{perSecond}},
-	{name: "attempt", task: task{work: "attempt", sessions: 2, count: 3}, shows: []column{requests}},
 	{name: "backlog", task: task{work: "backlog", sessions: 2, count: 30}, shows: []column{firstItem, perSecond}},
 	{name: "takeover", task: task{work: "wait", sessions: 1, timeout: 4 * time.Second}, shows: []column{takeover}},
 }
@@ -71,9 +71,8 @@ var small = []row{
 var able = map[string][]string{
 	limit:     {"cycle", "handoff", "barrier", "queue", "probe"},
 	pipelined: {"cycle"},
-	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "standby", "attempt", "backlog"},
+	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "standby", "backlog"},
 	local:     {"handoff", "processes"},
-	tries:     {"attempt"},
 	lingering: {"cycle"},
 	zkLock:    {"cycle", "handoff", "held", "takeover"},
 
@@ -198,8 +197,8 @@ func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
 	require.Regexp(t, regexp.QuoteMeta(generatedEnd+after)+`$`, string(text))
 	require.NotContains(t, string(text), "old figures")
 	require.Contains(t, string(text), "| **zkcoord** | 2,000 (0.67) |")
-	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback, per second: Curator by a factor of 2.00.")
-	require.Contains(t, string(text), "### Uncontended acquire and release: one server", "measured before, and not again")
+	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback, per second: Curator, 2.00 times.")
+	require.Contains(t, string(text), "## Uncontended acquire and release\n", "measured before, and not again")
 	images := regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
 	require.Len(t, images, 2)
 	for _, image := range images {
@@ -229,8 +228,8 @@ func TestGrowthIsATableWithALineForEachSize(t *testing.T) {
 	require.NoError(t, write(document, "scaling.json", cells, (*report).growth))
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "| 1 | **zkcoord** | – | 1,000 |")
-	require.Contains(t, string(text), "| 1,000 | **zkcoord** | – | 2,000 |")
+	require.Contains(t, string(text), "| 1 | – | 1,000 |")
+	require.Contains(t, string(text), "| 1,000 | – | 2,000 |")
 	require.FileExists(t, filepath.Join(filepath.Dir(document), "benchmarks", "scaling.json"))
 }
 
@@ -252,5 +251,36 @@ func TestADocumentWithoutMarksIsLeftAlone(t *testing.T) {
 func TestFiguresHaveThreeDigitsThatMeanSomething(t *testing.T) {
 	for n, text := range map[float64]string{0: "0", 0.01234: "0.0123", 1.005: "1", 12.34: "12.3", 1234.5: "1,234", 1234567: "1,234,567"} {
 		require.Equal(t, text, digits(n))
+	}
+}
+
+// Who changes how a report looks, or leaves out a row, writes the documents
+// anew from the figures that they were made of:
+//
+//	go test -run TheDocumentsShow . -update
+func TestTheDocumentsShowTheFiguresBesideThem(t *testing.T) {
+	for name, of := range map[string]struct {
+		data string
+		show func(r *report, folder string) (string, error)
+	}{
+		"benchmarks.md": {"figures.json", (*report).tables},
+		"scaling.md":    {"scaling.json", (*report).growth},
+	} {
+		document := filepath.Join("../docs", name)
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		if !*update {
+			figures, err := os.ReadFile("../docs/benchmarks/" + of.data)
+			require.NoError(t, err)
+			document = filepath.Join(t.TempDir(), name)
+			folder := filepath.Join(filepath.Dir(document), "benchmarks")
+			require.NoError(t, os.Mkdir(folder, 0o700))
+			require.NoError(t, os.WriteFile(document, text, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(folder, of.data), figures, 0o600))
+		}
+		require.NoError(t, write(document, of.data, nil, of.show))
+		written, err := os.ReadFile(document)
+		require.NoError(t, err)
+		require.True(t, *update || string(text) == string(written), "go test -run TheDocumentsShow . -update writes %s", name)
 	}
 }

@@ -104,7 +104,6 @@ var work = map[string]func(*sessions, task) (measurement, error){
 	"chain":   chain,
 	"idle":    idle,
 	"probe":   probe,
-	"attempt": attempt,
 	"backlog": turnover,
 	"wait":    wait,
 }

@@ -69,9 +69,10 @@ func write(document, data string, measured []*cell, show func(r *report, folder 
 func (r *report) tables(folder string) (string, error) {
 	var b strings.Builder
 	r.ahead(&b)
+	usual := r.usual(&b)
 	for _, row := range rows {
 		var parts strings.Builder
-		if err := r.part(&parts, row, row.sites[0], folder); err != nil {
+		if err := r.part(&parts, row, row.sites[0], folder, usual); err != nil {
 			return "", err
 		}
 		r.elsewhere(&parts, row)
@@ -82,9 +83,23 @@ func (r *report) tables(folder string) (string, error) {
 	return b.String(), nil
 }
 
+// usual writes what most figures come from, and returns it.
+func (r *report) usual(b *strings.Builder) (usual string) {
+	times := map[string]int{}
+	for _, c := range r.cells {
+		if times[c.Run]++; times[c.Run] > times[usual] || times[c.Run] == times[usual] && c.Run > usual {
+			usual = c.Run
+		}
+	}
+	if usual != "" {
+		fmt.Fprintf(b, "%s, unless a table says otherwise.\n\n", usual)
+	}
+	return usual
+}
+
 // part is a row at a site: its chart, its figures, and what each operation
 // costs in the largest of its cases.
-func (r *report) part(b *strings.Builder, row row, s *site, folder string) error {
+func (r *report) part(b *strings.Builder, row row, s *site, folder, usual string) error {
 	_, names := row.cases()
 	var who []string
 	for _, name := range row.who {
@@ -95,16 +110,14 @@ func (r *report) part(b *strings.Builder, row row, s *site, folder string) error
 	if len(who) == 0 {
 		return nil
 	}
-	base := row.baseAt(s)
-	fmt.Fprintf(b, "### %s: %s\n\n", row.title, s.title)
 	image := row.name + "-" + s.name + ".svg"
 	if err := r.draw(filepath.Join(folder, image), row, s, who); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "![%s](benchmarks/%s)\n\n%s.\n\n", row.title, image, r.find(s, row, names[0], who[0]).Run)
-	r.figuresTable(b, row, s, who, base)
-	if row.task.work != "hold" && row.task.work != "wait" {
-		r.costsTable(b, row, s, who, names[len(names)-1])
+	fmt.Fprintf(b, "![Chart](benchmarks/%s)\n\n", image)
+	r.figuresTable(b, row, s, who)
+	if run := r.find(s, row, names[0], who[0]).Run; run != usual {
+		fmt.Fprintf(b, "%s.\n\n", run)
 	}
 	return nil
 }
@@ -133,7 +146,6 @@ func (r *report) elsewhere(b *strings.Builder, row row) {
 		}
 		lines = append(lines, line)
 	}
-	fmt.Fprintf(b, "### %s: elsewhere\n\n", row.title)
 	table(b, head, lines)
 	for _, s := range there {
 		r.failures(b, row, s)
@@ -147,21 +159,36 @@ func (r row) baseAt(s *site) string {
 	return r.base
 }
 
-func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string, base string) {
+func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string) {
 	_, names := row.cases()
-	head := []string{"(× " + base + ")"}
+	head := []string{fmt.Sprintf("%s (× %s)", s.title, row.base)}
 	for _, name := range names {
 		for _, column := range row.shows {
 			head = append(head, strings.TrimPrefix(name+": "+column.title, ": "))
 		}
+	}
+	var costs []column
+	if row.task.work != "hold" && row.task.work != "wait" {
+		costs = []column{requests, clientCPU, serverCPU}
+	}
+	for _, column := range costs {
+		head = append(head, column.title)
 	}
 	var lines [][]string
 	for _, name := range who {
 		line := []string{emphasis(name)}
 		for _, kase := range names {
 			for _, column := range row.shows {
-				line = append(line, r.find(s, row, kase, name).show(column, base))
+				line = append(line, r.find(s, row, kase, name).show(column, row.base))
 			}
+		}
+		last := r.find(s, row, names[len(names)-1], name)
+		for _, column := range costs {
+			text := "–"
+			if n := last.Figures[column.figure] * column.scale; n > 0 {
+				text = digits(n)
+			}
+			line = append(line, text)
 		}
 		lines = append(lines, line)
 	}
@@ -190,32 +217,6 @@ func (c *cell) show(column column, base string) string {
 	return text
 }
 
-func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, kase string) {
-	columns := []column{
-		{title: "requests", figure: "requests", scale: 1},
-		{title: "client CPU, µs", figure: "client", scale: 1e6},
-		{title: "server CPU, µs", figure: "server", scale: 1e6},
-	}
-	head := []string{strings.TrimPrefix(kase+": each operation", ": ")}
-	for _, column := range columns {
-		head = append(head, column.title)
-	}
-	var lines [][]string
-	for _, name := range who {
-		c := r.find(s, row, kase, name)
-		line := []string{emphasis(name)}
-		for _, column := range columns {
-			text := "–"
-			if n := c.Figures[column.figure] * column.scale; n > 0 {
-				text = digits(n)
-			}
-			line = append(line, text)
-		}
-		lines = append(lines, line)
-	}
-	table(b, head, lines)
-}
-
 // ahead lists where another does better than zkcoord, limits and the weaker
 // class apart.
 func (r *report) ahead(b *strings.Builder) {
@@ -233,7 +234,7 @@ func (r *report) ahead(b *strings.Builder) {
 					}
 					if ratio > 1.02 {
 						name := strings.TrimPrefix(c.Case+", ", ", ") + column.title
-						fmt.Fprintf(b, "- %s, %s, %s: %s by a factor of %.2f.\n", row.title, s.title, name, c.Contender, ratio)
+						fmt.Fprintf(b, "- %s, %s, %s: %s, %.2f times.\n", row.title, s.title, name, c.Contender, ratio)
 					}
 				}
 			}
@@ -328,17 +329,22 @@ func (r *report) draw(file string, row row, s *site, who []string) error {
 // growth returns a table for each row and site, with a line for each size.
 func (r *report) growth(string) (string, error) {
 	var b strings.Builder
+	usual := r.usual(&b)
 	for _, row := range scaleRows {
 		fmt.Fprintf(&b, "### %s\n\n%s\n\n", row.title, row.about)
 		for _, s := range row.sites {
-			r.growthTable(&b, row, s)
+			r.growthTable(&b, row, s, usual)
 		}
 	}
 	return b.String(), nil
 }
 
-func (r *report) growthTable(b *strings.Builder, row row, s *site) {
+func (r *report) growthTable(b *strings.Builder, row row, s *site, usual string) {
 	head, made := []string{"N", s.title}, ""
+	alone := len(row.who) == 1
+	if alone {
+		head = []string{"N, " + s.title}
+	}
 	for _, column := range row.shows {
 		head = append(head, column.title)
 	}
@@ -351,7 +357,10 @@ func (r *report) growthTable(b *strings.Builder, row row, s *site) {
 				continue
 			}
 			made = c.Run
-			line := []string{digits(float64(row.sizes[i])), emphasis(who)}
+			line := []string{digits(float64(row.sizes[i]))}
+			if !alone {
+				line = append(line, emphasis(who))
+			}
 			for _, column := range row.shows {
 				line = append(line, c.show(column, ""))
 			}
@@ -362,6 +371,8 @@ func (r *report) growthTable(b *strings.Builder, row row, s *site) {
 		return
 	}
 	table(b, head, lines)
-	fmt.Fprintf(b, "%s.\n\n", made)
+	if made != usual {
+		fmt.Fprintf(b, "%s.\n\n", made)
+	}
 	r.failures(b, row, s)
 }

@@ -34,11 +34,9 @@ type column struct {
 var (
 	perSecond = column{title: "per second", figure: "rate", scale: 1}
 	cycleTime = column{title: "median, µs", figure: "p50", scale: 1e6, less: true}
-	handTime  = column{title: "median, ms", figure: "p50", scale: 1e3, less: true}
 	enterTime = column{title: "enter, ms", figure: "enter", scale: 1e3, less: true}
 	leaveTime = column{title: "leave, ms", figure: "leave", scale: 1e3, less: true}
 	memory    = column{title: "KB each", figure: "memory", scale: 1e-3, less: true}
-	routines  = column{title: "goroutines each", figure: "goroutines", scale: 1, less: true}
 	fairness  = column{title: "least share", figure: "share", scale: 1}
 	takeover  = column{title: "s", figure: "takeover", scale: 1, less: true}
 )
@@ -71,42 +69,42 @@ var rows = []row{
 	},
 	{
 		name: "handoff", title: "Hand-offs among N sessions",
-		about: "N sessions want one lock all the time; the median is of the times from one grant to the next. The limit is a chain of prepared nodes and watches, each deleted when the one before it has gone.",
-		task:  task{work: "contend", each: 1}, sizes: []int{2, 8, 32},
+		about: "N sessions want one lock all the time. The limit is a chain of prepared nodes and watches, each deleted when the one before it has gone.",
+		task:  task{work: "contend", each: 1}, sizes: []int{2, 32},
 		who:  []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
-		base: zkLock, linkBase: limit, shows: []column{perSecond, handTime}, sites: sites,
+		base: zkLock, linkBase: limit, shows: []column{perSecond}, sites: sites,
 	},
 	{
 		name: "crowd", title: "Hand-offs among 128 sessions",
-		about: "The same with 128 sessions.",
+		about: "Redis' waiters ask again and again.",
 		task:  task{work: "contend", sessions: 128, each: 1},
 		who:   []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
-		base:  zkLock, shows: []column{perSecond, handTime}, sites: []*site{one},
+		base:  zkLock, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{
 		name: "goroutines", title: "2,000 goroutines of one session on one path",
-		about: "They queue one behind the other; memory is what each of them takes in the client, with its goroutine's stack.",
+		about: "Memory is what each takes in the client, with its goroutine's stack.",
 		task:  task{work: "contend", sessions: 1, each: 2000, settle: settled},
 		who:   []string{zkcoord, local, zkLock},
-		base:  zkLock, shows: []column{perSecond, memory, routines}, sites: []*site{one},
+		base:  zkLock, shows: []column{perSecond, memory}, sites: []*site{one},
 	},
 	{
 		name: "processes", title: "4 processes of 64 goroutines each on one path",
-		about: "The share is that of the process with the fewest grants, of a quarter. The local queue gives a node up after 1,000 turns.",
+		about: "The share is the one of the process with the fewest grants, of a quarter. The local queue gives a node up after 1,000 turns.",
 		task:  task{work: "contend", processes: 4, sessions: 1, each: 64},
 		who:   []string{zkcoord, local, zkLock},
 		base:  zkLock, shows: []column{perSecond, fairness}, sites: []*site{one},
 	},
 	{
 		name: "again", title: "The same lock again by the same process",
-		about: "One session acquires and releases a lock that nobody else wants.",
+		about: "As uncontended; a lock that lingers stays with the process.",
 		task:  task{work: "contend", sessions: 1, each: 1, own: true},
 		who:   []string{zkcoord, lingering, zkLock},
 		base:  zkLock, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{
 		name: "paths", title: "64 paths over one session",
-		about: "64 goroutines share a session, and each acquires and releases a lock of its own.",
+		about: "64 goroutines acquire and release a lock of their own each.",
 		task:  task{work: "contend", sessions: 1, each: 64, own: true},
 		who:   []string{limit, zkcoord, zkLock, curator, kazoo, etcd},
 		base:  zkLock, shows: []column{perSecond}, sites: []*site{one},
@@ -116,39 +114,32 @@ var rows = []row{
 		about: "What each of 5,000 held locks takes in the client.",
 		task:  task{work: "hold", sessions: 1, each: 5000},
 		who:   []string{zkcoord, zkLock},
-		base:  zkLock, shows: []column{memory, routines}, sites: []*site{one},
+		base:  zkLock, shows: []column{memory}, sites: []*site{one},
 	},
 	{
 		name: "barrier", title: "Double barrier of N members",
-		about: "All N members come at once, and leave at once when the last of them is in; the time until the last of them is through. An operation, in the costs, is one member's enter and leave. The limit is the textbook's barrier, which does not survive a crash.",
-		task:  task{work: "barrier"}, sizes: []int{8, 32},
+		about: "All N come at once, and leave at once when the last of them is in: the time until the last is through, and the cost of one member's enter and leave. The limit is the textbook's barrier, which does not survive a crash.",
+		task:  task{work: "barrier"}, sizes: []int{32},
 		who:  []string{limit, zkcoord, curator, kazoo, etcd},
 		base: limit, shows: []column{enterTime, leaveTime}, sites: sites,
 	},
 	{
-		name: "barrier-100", title: "Double barrier of 100 members",
-		about: "The same with 100 members.",
-		task:  task{work: "barrier", sessions: 100},
-		who:   []string{limit, zkcoord, curator, kazoo, etcd},
-		base:  limit, shows: []column{enterTime, leaveTime}, sites: []*site{one},
-	},
-	{
 		name: "queue", title: "Queue: producers and consumers",
-		about: "Half of the sessions put items of 100 bytes and are at most 100 items ahead, half receive and acknowledge them. The limit and etcd take an item with no acknowledgement: what a consumer that crashes had taken is lost. With claims and acknowledgements, in two round trips for an item in the place of a part of one, the limit is the acknowledged one.",
+		about: "Half of the sessions put items of 100 bytes and are at most 100 items ahead, half receive and acknowledge them. The limit and etcd take an item with no acknowledgement: what a consumer that crashes had taken is lost.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
 		who:  []string{limit, acknowledged, zkcoord, prefetching, curator, kazoo, etcd},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{
 		name: "queue-batch", title: "Queue: batches of 16",
-		about: "The same, with batches to put, to receive and to acknowledge. The limit is that of single items. The limit of batches claims and acknowledges 16 items by one transaction each, in Kazoo's layout, which is four changes of nodes for each item where taking it is one; its consumers, beside each other, often want the same items.",
+		about: "The limit of batches claims and acknowledges 16 items by one transaction each, in Kazoo's layout: four changes of nodes for an item, where taking it is one. Its consumers often want the same items.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
 		who:  []string{limit, bareBatches, batches},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{
 		name: "takeover", title: "The next holder after kill -9",
-		about: "The holder's process is killed; the time until the next in line holds, with session timeouts of 1 s and a server's tick of 0.5 s.",
+		about: "The session timeout is 1 s, the server's tick 0.5 s.",
 		task:  task{work: "wait", sessions: 1, timeout: time.Second},
 		who:   []string{zkcoord, zkLock, curator, kazoo, etcd},
 		base:  zkLock, shows: []column{takeover}, sites: []*site{one},
@@ -192,16 +183,16 @@ func (r row) at(i int) row {
 var scaleRows = []row{
 	{
 		name: "waiters", title: "Waiters in one process",
-		about: "N goroutines of one session queue for one path, and queue again when they have had it. From 17 on, most do not list the line. With the local queue they stand in one node's place.",
-		task:  task{work: "contend", sessions: 1, lined: true}, sizes: []int{1, 10, 100, 1000, 10_000},
+		about: "N goroutines of one session queue for one path, and queue again when they have had it.",
+		task:  task{work: "contend", sessions: 1, lined: true}, sizes: []int{1, 100, 1000, 10_000},
 		size: func(t *task, n int) { t.each = n },
 		who:  []string{zkcoord, local, zkLock}, most: map[string]int{zkLock: 1000},
-		shows: []column{queued, perSecond, requests, received, clientCPU, serverCPU, memory, routines}, sites: []*site{one},
+		shows: []column{queued, perSecond, requests, received, memory}, sites: []*site{one},
 	},
 	{
 		name: "crowds", title: "Waiters in many processes",
-		about: "The same from 8 processes with up to 1,000 sessions; the 8,000 are 100 in each of 80 sessions. Each session lists for itself. The requests of 1,000 sessions include their probes.",
-		task:  task{work: "contend", processes: 8, each: 1, lined: true}, sizes: []int{8, 80, 1000, 8000},
+		about: "The same from 8 processes with up to 1,000 sessions; the 8,000 are 100 in each of 80 sessions. Each session lists for itself.",
+		task:  task{work: "contend", processes: 8, each: 1, lined: true}, sizes: []int{80, 1000, 8000},
 		size: func(t *task, n int) {
 			if n > 1000 {
 				t.each = 100
@@ -209,76 +200,65 @@ var scaleRows = []row{
 			t.sessions = n / t.each / t.processes
 		},
 		who: []string{zkcoord, zkLock}, most: map[string]int{zkLock: 1000},
-		shows: []column{queued, perSecond, requests, received, clientCPU, serverCPU}, sites: []*site{one},
+		shows: []column{queued, perSecond, requests, received}, sites: []*site{one},
 	},
 	{
 		name: "idle", title: "Clients that hold a lock and do nothing",
-		about: "N sessions of T = 10 s hold a lock each. What the server sees in a second are the pings and the probes, the writes of the trust window.",
-		task:  task{work: "idle", each: 1, during: 10 * time.Second}, sizes: []int{1, 10, 100, 1000},
+		about: "N sessions of T = 10 s hold a lock each. What the server sees are pings and probes.",
+		task:  task{work: "idle", each: 1, during: 10 * time.Second}, sizes: []int{100, 1000},
 		who:   []string{zkcoord, zkLock},
-		shows: []column{allRequests, writes, serverLoad, clientLoad, memory, routines}, sites: []*site{one},
+		shows: []column{allRequests, writes, serverLoad, clientLoad, memory}, sites: []*site{one},
 	},
 	{
 		name: "standby", title: "Clients that stand by",
 		about: "N sessions of T = 10 s wait, each for a lock of its own, which one more session holds.",
-		task:  task{work: "idle", each: 2, settle: 12 * time.Second, during: 10 * time.Second}, sizes: []int{1, 100, 1000, 4000},
+		task:  task{work: "idle", each: 2, settle: 12 * time.Second, during: 10 * time.Second}, sizes: []int{1000, 4000},
 		who: []string{zkcoord, zkLock}, most: map[string]int{zkLock: 1000},
-		shows: []column{allRequests, writes, serverLoad, clientLoad, memory, routines}, sites: []*site{one},
+		shows: []column{allRequests, writes, serverLoad, clientLoad, memory}, sites: []*site{one},
 	},
 	{
 		name: "busy", title: "Clients that acquire and release",
 		about: "N sessions acquire and release a lock of their own each, as fast as they can.",
-		task:  task{work: "contend", each: 1, own: true, settle: 2 * time.Second}, sizes: []int{1, 10, 100, 1000},
+		task:  task{work: "contend", each: 1, own: true, settle: 2 * time.Second}, sizes: []int{100, 1000},
 		who:   []string{limit, zkcoord, zkLock},
-		shows: []column{perSecond, requests, clientCPU, serverCPU}, sites: []*site{one, ensemble},
+		shows: []column{perSecond, clientCPU, serverCPU}, sites: []*site{one, ensemble},
 	},
 	{
 		name: "writes", title: "What the servers can do",
 		about: "64 sessions send probes as fast as they are answered, N at a time each: the least that a write can cost.",
-		task:  task{work: "probe", sessions: 64}, sizes: []int{1, 4, 16},
+		task:  task{work: "probe", sessions: 64}, sizes: []int{1, 16},
 		size:  func(t *task, n int) { t.each = n },
 		who:   []string{limit},
 		shows: []column{perSecond, clientCPU, serverCPU}, sites: []*site{one, ensemble},
 	},
 	{
 		name: "members", title: "Members of a double barrier",
-		about: "N members of up to 100 sessions come at once, and leave at once when the last of them is in.",
-		task:  task{work: "barrier"}, sizes: []int{1, 10, 100, 1000, 4000},
+		about: "N members of up to 100 sessions come at once, and leave at once when the last of them is in. Behind the proxy that counts, 4,000 lost their window once in two trials.",
+		task:  task{work: "barrier"}, sizes: []int{10, 100, 1000, 4000},
 		size: func(t *task, n int) {
 			t.sessions = min(n, 100)
 			t.each = n / t.sessions
 		},
 		who:   []string{zkcoord},
-		shows: []column{enterTime, leaveTime, requests, received, clientCPU, serverCPU}, sites: []*site{one},
+		shows: []column{enterTime, leaveTime, requests, received}, sites: []*site{one},
 	},
 	{
 		name: "items", title: "Items in a queue",
 		about: "One session receives and acknowledges items of 100 bytes, and another puts one for each, so that N are there. The first Receive lists them all.",
-		task:  task{work: "backlog", sessions: 2}, sizes: []int{1, 100, 1000, 10_000, 100_000},
+		task:  task{work: "backlog", sessions: 2}, sizes: []int{1, 1000, 10_000, 100_000},
 		size:  func(t *task, n int) { t.count = n },
 		who:   []string{zkcoord},
-		shows: []column{firstItem, perSecond, requests, received, clientCPU, serverCPU}, sites: []*site{one},
-	},
-	{
-		name: "timeouts", title: "Acquires that come to nothing",
-		about: "N attempts at a lock that another holds, one after the other: an Acquire that is given up after 25 ms, and a TryAcquire. The watches are the server's, of all attempts together and not of each.",
-		task:  task{work: "attempt", sessions: 2}, sizes: []int{1, 100},
-		size:  func(t *task, n int) { t.count = n },
-		who:   []string{zkcoord, tries},
-		shows: []column{requests, received, watchesLeft, nodesLeft}, sites: []*site{one},
+		shows: []column{firstItem, perSecond, requests, received}, sites: []*site{one},
 	},
 	{
 		name: "locks", title: "Locks held by one client",
-		about: "One session acquires N locks, 64 at a time, each at a path that is not there yet, and holds them. Then its connection is cut; it has recovered when it has sent the last of the requests that follow. At last it closes.",
-		task:  task{work: "hold", sessions: 1, cut: true}, sizes: []int{1, 10, 100, 1000, 10_000, 100_000},
+		about: "One session acquires N locks, 64 at a time, each at a path that is not there yet, and holds them. Then its connection is cut; it has recovered when it has sent the last of the requests that follow.",
+		task:  task{work: "hold", sessions: 1, cut: true}, sizes: []int{1, 1000, 10_000, 100_000},
 		size:  func(t *task, n int) { t.each = n },
 		who:   []string{zkcoord},
-		shows: []column{acquiring, memory, routines, recovery, recoveryRequests, closing}, sites: []*site{one},
+		shows: []column{acquiring, recovery, recoveryRequests, closing}, sites: []*site{one},
 	},
 }
-
-// tries is the contender that does not wait.
-const tries = "zkcoord, TryAcquire"
 
 var (
 	queued           = column{title: "all queue after, s", figure: "queued", scale: 1}
@@ -295,6 +275,4 @@ var (
 	serverLoad       = column{title: "server CPU, ms/s", figure: "server", scale: 1e3}
 	clientLoad       = column{title: "client CPU, ms/s", figure: "client", scale: 1e3}
 	firstItem        = column{title: "first Receive, ms", figure: "first", scale: 1e3}
-	watchesLeft      = column{title: "watches left, in all", figure: "watches", scale: 1}
-	nodesLeft        = column{title: "nodes left, in all", figure: "nodes", scale: 1}
 )

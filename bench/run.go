@@ -259,7 +259,6 @@ type seen struct {
 	client, server               time.Duration // of processors
 	requests, answers, sent, got int
 	writes                       int
-	watches, nodes               float64 // on the servers
 }
 
 func (all processes) look(servers []*server) (s seen, err error) {
@@ -277,8 +276,6 @@ func (all processes) look(servers []*server) (s seen, err error) {
 				return s, err
 			}
 		}
-		s.watches += one.number("zk_watch_count")
-		s.nodes += one.number("zk_znode_count")
 		s.writes += one.writes()
 		s.requests += requests
 		s.answers += answers
@@ -291,7 +288,6 @@ func (s seen) add(f figures, before seen, counting bool) {
 	each := func(name string, n float64) { f[name] = n / max(f["ops"], 1) }
 	each("client", (s.client - before.client).Seconds())
 	each("server", (s.server - before.server).Seconds())
-	f["watches"], f["nodes"] = s.watches-before.watches, s.nodes-before.nodes
 	if counting {
 		each("writes", float64(s.writes-before.writes))
 		each("requests", float64(s.requests-before.requests))

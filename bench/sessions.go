@@ -116,16 +116,6 @@ type server struct {
 	// counts says how many requests the server has had and answered; it is nil
 	// where the proxy knows.
 	counts func() (requests, answers int, err error)
-	mntr   func(key string) (int64, error) // nil where there is none
-}
-
-// number returns one of the server's own, 0 where it has none.
-func (s *server) number(key string) float64 {
-	if s.mntr == nil {
-		return 0
-	}
-	n, _ := s.mntr(key)
-	return float64(n)
 }
 
 // writes returns how many requests it was sent that its ensemble agrees on.
@@ -181,13 +171,13 @@ func startZooKeeper(t testing.TB, n int) (all []*server) {
 	options := []zktest.ServerOption{zktest.WithTick(tick), zktest.WithJVM("-XX:TieredStopAtLevel=4", "-XX:CompileThresholdScaling=1", "-Xmx512m")}
 	if n == 1 {
 		one := zktest.RequireReal(t, options...)
-		return []*server{{addr: one.Addr(), pid: one.PID(), mntr: one.Mntr}}
+		return []*server{{addr: one.Addr(), pid: one.PID()}}
 	}
 	ensemble := zktest.RequireEnsemble(t, options...)
 	leader, err := ensemble.Leader()
 	require.NoError(t, err)
 	for _, s := range append(ensemble.Followers(), leader) {
-		all = append(all, &server{addr: s.Addr(), pid: s.PID(), mntr: s.Mntr})
+		all = append(all, &server{addr: s.Addr(), pid: s.PID()})
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,82 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// patience is how long an attempt waits for a lock that is not released.
-const patience = 25 * time.Millisecond
-
-// attempt is t.count attempts by one session at a lock that another holds.
-func attempt(s *sessions, t task) (measurement, error) {
-	all, err := s.openAll(t)
-	if err == nil {
-		err = s.acquire(all[1], t.path+"/lock")
-	}
-	if err != nil {
-		return nil, err
-	}
-	<-time.After(2 * patience) // the holder watches its node by then
-	lock, err := all[0].lock(t.path + "/lock")
-	return func() (figures, error) {
-		begun := time.Now()
-		for range t.count {
-			trying, cancel := context.WithTimeout(s.ctx, patience)
-			_, err := lock(trying)
-			cancel()
-			if err == nil {
-				return nil, errors.New("a held lock was acquired")
-			}
-			<-time.After(patience) // the deletion goes on
-		}
-		return figures{"ops": float64(t.count), "seconds": time.Since(begun).Seconds()}, nil
-	}, err
-}
-
-// turnover is a session that receives and acknowledges, and one that puts as
-// many, while t.count items are in the queue.
-func turnover(s *sessions, t task) (measurement, error) {
-	all, err := s.openAll(t)
-	if err != nil {
-		return nil, err
-	}
-	put, _, err := all[0].queue(t.path + "/queue")
-	if err == nil {
-		err = put(s.ctx, make([]byte, itemSize)) // makes the directories
-	}
-	if err == nil {
-		err = together(t.count-1, func(int) error { return put(s.ctx, make([]byte, itemSize)) })
-	}
-	_, receive, receiveErr := all[1].queue(t.path + "/queue")
-	if err = errors.Join(err, receiveErr); err != nil {
-		return nil, fmt.Errorf("a queue of %d: %w", t.count, err)
-	}
-	return func() (figures, error) { return receiveAll(s, t, put, receive) }, nil
-}
-
-// receiveAll receives the first item, which lists the queue, and then measures.
-func receiveAll(s *sessions, t task, put put, receive receive) (figures, error) {
-	begun := time.Now()
-	first, err := receive(s.ctx)
-	if err != nil {
-		return nil, err
-	}
-	f := figures{"first": time.Since(begun).Seconds()}
-	room := make(chan struct{}, backlog)
-	s.work(func(ctx context.Context) error { return produce(ctx, put, room) })
-	n := 0
-	for begun = time.Now(); time.Since(begun) < t.during; n++ {
-		if err := first(s.ctx); err != nil {
-			return nil, err
-		}
-		room <- struct{}{}
-		if first, err = receive(s.ctx); err != nil {
-			return nil, err
-		}
-	}
-	f["ops"], f["seconds"] = float64(n), time.Since(begun).Seconds()
-	return f, s.failure()
-}
 
 // cell is what one contender did in one case of a row at one site.
 type cell struct {
@@ -198,5 +122,7 @@ func keep(file string, measured []*cell) (all []*cell, err error) {
 		}
 		lines[i] = string(line)
 	}
-	return all, os.WriteFile(file, []byte("[\n"+strings.Join(lines, ",\n")+"\n]\n"), 0o644)
+	text = []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n")
+	all = nil // what is shown is what is kept
+	return all, errors.Join(json.Unmarshal(text, &all), os.WriteFile(file, text, 0o644))
 }
