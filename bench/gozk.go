@@ -149,7 +149,6 @@ const (
 
 	acknowledged = "limit, acknowledged"
 	bareBatches  = "limit, batches of 16"
-	prefetching  = "zkcoord, prefetch of 15"
 	batches      = "zkcoord, batches of 16"
 )
 
@@ -168,7 +167,6 @@ var contenders = []contender{
 	{name: zkcoord, server: zooKeeper, open: usage{}.open},
 	{name: local, server: zooKeeper, open: usage{locks: []lock.Option{lock.LocalQueue(1000, time.Second)}}.open},
 	{name: lingering, server: zooKeeper, open: usage{locks: []lock.Option{lock.Linger(time.Second)}}.open},
-	{name: prefetching, server: zooKeeper, open: usage{queues: []queue.Option{queue.WithPrefetch(batchSize - 1)}}.open},
 	{name: batches, server: zooKeeper, open: usage{calls: byMany}.open},
 	{name: zkLock, server: zooKeeper, open: plain(useZkLock)},
 	{name: curator, server: zooKeeper, program: javaProgram},

@@ -207,9 +207,8 @@ func (u use) per(before use, n int) (bytes, goroutines float64) {
 
 // usage is how this library is used.
 type usage struct {
-	locks  []lock.Option
-	queues []queue.Option
-	calls  func(*queue.Queue) (put, receive) // nil: oneByOne
+	locks []lock.Option
+	calls func(*queue.Queue) (put, receive) // nil: oneByOne
 }
 
 // zkcoordClient is a session of this library.
@@ -265,7 +264,7 @@ func (c *zkcoordClient) barrier(path string, n int) (enter, leave call, err erro
 }
 
 func (c *zkcoordClient) queue(path string) (put, receive, error) {
-	q, err := queue.New(c.client, path, c.queues...)
+	q, err := queue.New(c.client, path)
 	put, receive := c.calls(q)
 	return put, receive, err
 }

@@ -78,7 +78,6 @@ var able = map[string][]string{
 
 	acknowledged: {"queue"},
 	bareBatches:  {"queue"},
-	prefetching:  {"queue"},
 	batches:      {"queue"},
 
 	curator: {"cycle", "handoff", "barrier", "queue", "takeover"},

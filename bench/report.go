@@ -244,7 +244,7 @@ func (r *report) ahead(b *strings.Builder) {
 }
 
 // apart are contenders that are not compared with zkcoord.
-var apart = []string{limit, pipelined, acknowledged, bareBatches, zkcoord, local, lingering, prefetching, batches, redis}
+var apart = []string{limit, pipelined, acknowledged, bareBatches, zkcoord, local, lingering, batches, redis}
 
 func emphasis(name string) string {
 	if name == zkcoord {
@@ -286,7 +286,6 @@ var colours = map[string]color.RGBA{
 
 	acknowledged: {0x88, 0x88, 0x88, 0xff},
 	bareBatches:  {0x88, 0x88, 0x88, 0xff},
-	prefetching:  {0x0f, 0x3d, 0x70, 0xff},
 	batches:      {0x07, 0x20, 0x40, 0xff},
 
 	zkLock:  {0x66, 0xb2, 0xe8, 0xff},

@@ -127,7 +127,7 @@ var rows = []row{
 		name: "queue", title: "Queue: producers and consumers",
 		about: "Half of the sessions put items of 100 bytes and are at most 100 items ahead, half receive and acknowledge them. The limit and etcd take an item with no acknowledgement: what a consumer that crashes had taken is lost.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
-		who:  []string{limit, acknowledged, zkcoord, prefetching, curator, kazoo, etcd},
+		who:  []string{limit, acknowledged, zkcoord, curator, kazoo, etcd},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -260,120 +259,6 @@ func TestLostRepliesNeitherLoseNorDoubleItemsOfABatch(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestWhatIsPrefetchedCostsNoRequestAndGoesBackWithClose(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, producer := b.Open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.Open())
-		q := b.queue(c, queue.WithPrefetch(3))
-		putBatch(b, producer, 6)
-		items := []*queue.Item{receive(b, q)}
-		before := b.Server.SessionCounts(c.SessionID())
-		items = append(items, receive(b, q), receive(b, q), receive(b, q))
-		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
-		require.Equal(b, []string{"0", "1", "2", "3"}, texts(items))
-		require.NoError(b, q.AckBatch(b.Context(), items...))
-		require.Equal(b, "4", string(receive(b, q).Data))
-		require.ErrorIs(b, coordtest.Err(producer.TryReceive(b.Context())), queue.ErrEmpty, "the last one is claimed ahead")
-		require.NoError(b, q.Close(b.Context()))
-		require.Equal(b, []string{"4", "5"}, []string{string(receive(b, producer).Data), string(receive(b, producer).Data)})
-	})
-}
-
-func TestWhatIsPrefetchedGoesToThoseWhoWaitBesideItsReceiver(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		q := b.queue(b.Open(), queue.WithPrefetch(3))
-		got := make(chan *queue.Item, 4)
-		for range 4 {
-			go b.receive(q, got)
-		}
-		synctest.Wait()
-		putBatch(b, b.queue(b.Open()), 4)
-		for range 4 {
-			ack(b, b.next(got))
-		}
-		require.Zero(b, length(b, q))
-	})
-}
-
-// deaf opens three clients that wait for an item, two of them at the front of
-// the line, and hear of none.
-func (b bubble) deaf() {
-	b.Helper()
-	for _, c := range b.idle(3, make(chan *queue.Item, 3)) {
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
-	}
-}
-
-func TestWhatIsPrefetchedGoesToThoseWhoStandInLineAtItsObject(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		b.deaf()
-		q := b.queue(b.Open(), queue.WithPrefetch(3))
-		got := make(chan *queue.Item, 3)
-		for range 3 {
-			go b.receive(q, got)
-		}
-		time.Sleep(time.Second)
-		putBatch(b, b.queue(b.Open()), 4)
-		time.Sleep(time.Second)
-		require.Equal(b, "0", string(receive(b, q).Data))
-		time.Sleep(time.Second)
-		require.Len(b, got, 3)
-	})
-}
-
-// The first that stands in line is given up just as it is called.
-func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		b.deaf()
-		ctx, cancel := context.WithCancel(b.Context())
-		c := b.Open(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.Ended && strings.HasPrefix(e.Path, "/q/waiting/") {
-				cancel()
-			}
-		}))
-		q := b.queue(c, queue.WithPrefetch(1))
-		got := make(chan *queue.Item, 1)
-		failed := coordtest.Go(func() error { return coordtest.Err(q.Receive(ctx)) })
-		time.Sleep(time.Second)
-		go b.receive(q, got)
-		time.Sleep(time.Second)
-		putBatch(b, b.queue(b.Open()), 2)
-		time.Sleep(time.Second)
-		require.Equal(b, "0", string(receive(b, q).Data))
-		require.ErrorIs(b, <-failed, context.Canceled)
-		time.Sleep(time.Second)
-		require.Len(b, got, 1)
-	})
-}
-
-func TestABatchTakesWhatWasPrefetchedWithoutARequest(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, q := b.quiet(queue.WithPrefetch(5))
-		putBatch(b, b.queue(b.Open()), 6)
-		require.Equal(b, "0", string(receive(b, q).Data))
-		before := b.Server.SessionCounts(c.SessionID())
-		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
-		require.Equal(b, []string{"4", "5"}, texts(receiveBatch(b, q, 3)))
-		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
-	})
-}
-
-func TestWhatIsLostBeforeItIsReceivedIsNotKept(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, other := b.Open(), b.queue(b.Open())
-		q := b.queue(c, queue.WithPrefetch(3))
-		putBatch(b, other, 4)
-		receive(b, q)
-		require.Equal(b, 4, q.Remembered())
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
-		time.Sleep(time.Second)
-		for range 4 {
-			ack(b, receive(b, other))
-		}
-		require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
-		require.Equal(b, 1, q.Remembered(), "what its receiver has")
-	})
 }
 
 // The session is lost when the first item of the batch was granted.

@@ -22,9 +22,6 @@ func BenchmarkQueue(b *testing.B) {
 		b.Run(fmt.Sprintf("one by one/consumers=%d", n), func(b *testing.B) {
 			market{n: n, batch: 1, consume: one}.trade(b)
 		})
-		b.Run(fmt.Sprintf("prefetch of 15/consumers=%d", n), func(b *testing.B) {
-			market{n: n, batch: 1, consume: one, opts: []queue.Option{queue.WithPrefetch(15)}}.trade(b)
-		})
 		b.Run(fmt.Sprintf("batches of 16/consumers=%d", n), func(b *testing.B) {
 			market{n: n, batch: 16, consume: sixteen}.trade(b)
 		})
@@ -51,7 +48,6 @@ func sixteen(ctx context.Context, q *queue.Queue) (int, error) {
 type market struct {
 	n, batch int
 	consume  func(context.Context, *queue.Queue) (int, error)
-	opts     []queue.Option
 }
 
 // trade puts and consumes b.N items.
@@ -61,7 +57,7 @@ func (m market) trade(b *testing.B) {
 	var queues []*queue.Queue
 	for range 2 * m.n {
 		c := coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
-		queues = append(queues, newQueue(b, c, w.Path("q"), m.opts...))
+		queues = append(queues, newQueue(b, c, w.Path("q")))
 	}
 	ctx, done := context.WithCancel(b.Context())
 	defer done()

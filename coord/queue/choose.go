@@ -8,20 +8,12 @@ import (
 	"time"
 )
 
-// pick takes up to n items that were claimed ahead, or a candidate from the
-// listing, or none when the queue is to be looked at, which it just was if the
-// listing is new.
-func (d *dispatcher) pick(isNew bool, n int) (e entry) {
+// pick takes a candidate from the listing, or none when the queue is to be
+// looked at, which it just was if the listing is new.
+func (d *dispatcher) pick(isNew bool) (e entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for len(e.claimed) < n && len(d.claimed) > 0 {
-		item := d.claimed[0]
-		d.claimed = slices.Delete(d.claimed, 0, 1)
-		if !d.isLost(item) {
-			e.name, e.claimed = item.name, append(e.claimed, item)
-		}
-	}
-	if e.name == "" && (isNew || !d.isDue()) {
+	if isNew || !d.isDue() {
 		if names := d.handOut(1, isNew); len(names) > 0 {
 			e.name = names[0]
 		}

@@ -23,9 +23,6 @@ import (
 // both, in one transaction with the deletion of the claim; and the claim of a
 // Receive that was given up is deleted only while the entry has its version.
 func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, err error) {
-	if first.claimed != nil {
-		return first.claimed, nil
-	}
 	d, all := &q.dispatcher, []entry{first}
 	defer func() { d.report(err, all...) }()
 	if all = d.fit(append(all, first.with...)); len(all) == 1 && n > 1 {

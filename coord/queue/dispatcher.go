@@ -43,8 +43,6 @@ type dispatcher struct {
 	items     map[string]*Item // received, by name; nil: closed
 	returned  chan struct{}    // closed when an item comes back
 	ahead     map[string]entry // read ahead
-	claimed   []*Item          // ahead of their receivers
-	inLine    []*receiver      // wait for a place, and may have one of these
 	limit     int              // of deliveries before an item is dead; 0 = none
 	backoff   time.Duration    // after the first delivery in vain
 }
@@ -92,20 +90,20 @@ func (d *dispatcher) init(l layout) {
 	d.credit, d.out, d.items, d.returned = mostCredit, map[string]error{}, map[string]*Item{}, make(chan struct{})
 }
 
-// next hands out an item to try, or up to n that were claimed ahead. It fails
-// with [ErrEmpty] if there is none; then v has read what can change that.
-func (d *dispatcher) next(ctx context.Context, v *coord.View, n int) (e entry, err error) {
+// next hands out an item to try. It fails with [ErrEmpty] if there is none;
+// then v has read what can change that.
+func (d *dispatcher) next(ctx context.Context, v *coord.View) (e entry, err error) {
 	open, err := d.enter(ctx)
 	if err != nil {
 		return e, err
 	}
 	defer open()
-	e = d.pick(false, n)
+	e = d.pick(false)
 	for free := 1; e.name == "" && free > 0; { // unless the listing was discarded immediately
 		if free, err = d.list(ctx, v); err != nil {
 			return e, err
 		}
-		e = d.pick(true, n)
+		e = d.pick(true)
 	}
 	if e.name == "" {
 		err = d.empty()
@@ -201,7 +199,7 @@ func (d *dispatcher) empty() error {
 func (d *dispatcher) readMany(ctx context.Context, c entry, n int) (e entry, err error) {
 	var with []entry
 	var reading sync.WaitGroup
-	if n > 1 && c.claimed == nil {
+	if n > 1 {
 		reading.Go(func() { with = d.more(ctx, n-1) })
 	}
 	e, err = d.read(ctx, c)
@@ -210,11 +208,8 @@ func (d *dispatcher) readMany(ctx context.Context, c entry, n int) (e entry, err
 	return e, err
 }
 
-// read reads a candidate, unless it was claimed or read ahead.
+// read reads a candidate, unless it was read ahead.
 func (d *dispatcher) read(ctx context.Context, c entry) (e entry, err error) {
-	if c.claimed != nil {
-		return c, nil
-	}
 	d.mu.Lock()
 	e, read := d.ahead[c.name]
 	delete(d.ahead, c.name)

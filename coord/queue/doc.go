@@ -60,11 +60,7 @@
 //   - That [Item.Deliveries] counts every delivery. It misses those to Kazoo,
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
 //     become dead letters either, and do not wait to be delivered again. It may count a Receive that was given up
-//     half-way, or whose claim ended before it could return the item, and with
-//     [WithPrefetch] counts items claimed ahead that no Receive returned: see
-//     [WithDeadLetters].
-//   - With [WithPrefetch], that an item which this object has claimed ahead is
-//     received by another consumer before this object is closed.
+//     half-way, or whose claim ended before it could return the item.
 //   - That the delay of a Nack lasts longer than the process that asked for it,
 //     or its session. The back-off does.
 //   - That Kazoo's consumers leave an item alone that is to be delivered again
@@ -100,13 +96,12 @@
 // claim, ack), in 2 round trips when one receive follows another, since the
 // next item is read along with the claim. Nack: 2. An item that waits to be
 // delivered again costs each consumer a read, and once a minute a request that
-// tells the ensemble's time. A queue object makes a node in
-// producers, 1 request, for its first Put, Take or Ack, and others for as many
-// as it has under way, up to 32. The items of a batch, and those
-// claimed ahead, share the claim, and those of an AckBatch the ack: with
-// batches of 16, 18 requests for 16 items. Take: 2, in 1. An item that takes
-// longer than 20 ms costs one more, for the watch on the claim. A claim writes
-// the item's data again, to count the delivery.
+// tells the ensemble's time. A queue object makes a node in producers, 1
+// request, for its first Put, Take or Ack, and others for as many as it has
+// under way, up to 32. The items of a batch share the claim, and those of an
+// AckBatch the ack: with batches of 16, 18 requests for 16 items. Take: 2, in
+// 1. An item that takes longer than 20 ms costs one more, for the watch on the
+// claim. A claim writes the item's data again, to count the delivery.
 //
 // A listing has 24 bytes for each item in the queue. A consumer alone lists the
 // entries; several consumers also the claims. A listing serves for all its

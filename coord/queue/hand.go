@@ -54,44 +54,6 @@ func (d *dispatcher) settled(item *Item, back bool) {
 	}
 }
 
-// offer has receivers obtain the items that were claimed ahead: those with a
-// place, and as many of the others as there are items.
-func (d *dispatcher) offer(items ...*Item) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.claimed = append(d.claimed, items...)
-	if len(d.claimed) == 0 {
-		return
-	}
-	d.wake()
-	n := min(len(d.claimed), len(d.inLine))
-	for _, r := range d.inLine[:n] {
-		r.call()
-	}
-	d.inLine = slices.Delete(d.inLine, 0, n)
-}
-
-// untilOffered returns a context that also ends when the receiver is to look
-// for an item that was claimed ahead.
-func (r *receiver) untilOffered(ctx context.Context) (context.Context, func()) {
-	ctx, r.call = context.WithCancel(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.claims == 0:
-	case len(r.claimed) > 0:
-		r.call()
-	default:
-		r.inLine = append(r.inLine, r)
-	}
-	return ctx, func() {
-		r.call()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.inLine = slices.DeleteFunc(r.inLine, func(other *receiver) bool { return other == r })
-	}
-}
-
 // isLost reports whether an item's claim has ended, and forgets such an item,
 // since its receiver need not come back with it; d.mu is held.
 func (d *dispatcher) isLost(item *Item) bool {
@@ -137,11 +99,6 @@ func (d *dispatcher) overtaken(by int) {
 // nothing only because another had the item. d.mu is held.
 func (d *dispatcher) recall() {
 	d.names = nil
-	d.wake()
-}
-
-// wake has those who wait look again; d.mu is held.
-func (d *dispatcher) wake() {
 	close(d.returned)
 	d.returned = make(chan struct{})
 }

@@ -77,8 +77,7 @@ type entry struct {
 
 	acknowledged string // of a letter that is to be removed: the node that says so, or ""
 
-	with    []entry // to be claimed along with it
-	claimed []*Item // ahead of their receiver, if these take its place
+	with []entry // to be claimed along with it
 }
 
 func (l layout) get(ctx context.Context, name string) (entry, error) {

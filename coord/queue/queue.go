@@ -21,9 +21,6 @@ const (
 // packet, but a claim needs some of that room.
 const MaxSize = 1_000_000
 
-// MaxPrefetch is the most that [WithPrefetch] claims ahead.
-const MaxPrefetch = 256
-
 // MaxDeliveries is the most that [WithDeadLetters] allows.
 const MaxDeliveries = 1 << 20
 
@@ -42,7 +39,6 @@ type Queue struct {
 	dispatcher dispatcher
 	sends      *coord.ExactlyOnce
 	owner      string // names this process in its claims
-	prefetch   int    // items claimed ahead
 	report     func(*Item, error)
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
 
@@ -57,36 +53,12 @@ type Option func(*Queue) error
 // the queue below path at "dead", by the last Nack, or the next time it would
 // be delivered. It is a queue like any other: New(client, path+"/dead");
 // [Queue.DeadLetters] returns the stories of its items.
-//
-// With [WithPrefetch], an item that no Receive ever returned can become a dead
-// letter: to claim it ahead counts as a delivery, and it goes back when its
-// consumer is restarted, or dies of another item. Use both only with a limit
-// far above the number of restarts in the time that an item waits, and look
-// through the dead letters for items that nothing is wrong with.
 func WithDeadLetters(deliveries int) Option {
 	return func(q *Queue) error {
 		if deliveries < 1 || deliveries > MaxDeliveries {
 			return fmt.Errorf("%w: dead letters after %d deliveries; 1 to %d", coord.ErrInvalid, deliveries, MaxDeliveries)
 		}
 		q.dispatcher.limit = deliveries
-		return nil
-	}
-}
-
-// WithPrefetch has Receive claim up to n further items along with the one it
-// returns, in one transaction, for the next calls, which then need no request.
-// It is for items that take little time: those claimed ahead are kept from
-// other consumers until they are received or the queue is closed here, an item
-// of higher priority that is put meanwhile comes after them, and each claim
-// counts as a delivery, also if no Receive ever returns the item: with
-// [WithDeadLetters], restarts of consumers alone can make dead letters of items
-// that were never worked at.
-func WithPrefetch(n int) Option {
-	return func(q *Queue) error {
-		if n < 0 || n > MaxPrefetch {
-			return fmt.Errorf("%w: %d items claimed ahead; 0 to %d", coord.ErrInvalid, n, MaxPrefetch)
-		}
-		q.prefetch = n
 		return nil
 	}
 }
@@ -174,11 +146,11 @@ func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denie
 	return next, denied, nil
 }
 
-// Close gives back the items that were received, or claimed ahead
-// ([WithPrefetch]), and not acknowledged: a queue object without such items
-// need not be closed. The items in the queue stay. Calls that still wait in
-// this object, and later ones, fail with [ErrClosed]. With a ctx that has ended
-// it does all of this, too, as [coord.Hold.Release] does.
+// Close gives back the items that were received and not acknowledged: a queue
+// object without such items need not be closed. The items in the queue stay.
+// Calls that still wait in this object, and later ones, fail with [ErrClosed].
+// With a ctx that has ended it does all of this, too, as [coord.Hold.Release]
+// does.
 func (q *Queue) Close(ctx context.Context) error {
 	q.close(ErrClosed)
 	holds := q.dispatcher.close()

@@ -16,8 +16,8 @@ var ErrEmpty = errors.New("no item to be had")
 // Receive waits for an item and claims it until [Item.Ack] or [Item.Nack]. If
 // this process dies before, or its session ends, the item is delivered again:
 // every item is processed at least once. Two requests, read and claim, when the
-// listing at hand has an item that nobody else claims first; with
-// [WithPrefetch], one and a share of another.
+// listing at hand has an item that nobody else claims first; of a batch
+// ([Queue.ReceiveBatch]), one and a share of another.
 func (q *Queue) Receive(ctx context.Context) (*Item, error) {
 	return q.receive(ctx, true)
 }
@@ -29,11 +29,10 @@ func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
 }
 
 func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
-	items, err := q.receiveBatch(ctx, "receive", 1, q.prefetch, wait)
+	items, err := q.receiveBatch(ctx, "receive", 1, wait)
 	if err != nil {
 		return nil, err
 	}
-	q.dispatcher.offer(items[1:]...)
 	return items[0], nil
 }
 
@@ -42,19 +41,16 @@ func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
 // all together, and one for the claims, along with which it reads as many for
 // the next call. No more are claimed than fit into one packet
 // ([coord.WithMaxPacket]). When another consumer is faster with one of them, it
-// claims one. If items were claimed ahead ([WithPrefetch]), it returns up to n
-// of these, without a request.
+// claims one.
 func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 {
 		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
 	}
-	return q.receiveBatch(ctx, "receive", n, 0, true)
+	return q.receiveBatch(ctx, "receive", n, true)
 }
 
-// receiveBatch returns up to n items that were claimed ahead, or else claims up
-// to n+ahead items and returns all of them.
-func (q *Queue) receiveBatch(ctx context.Context, op string, n, ahead int, wait bool) ([]*Item, error) {
-	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: n, most: n + ahead}
+func (q *Queue) receiveBatch(ctx context.Context, op string, n int, wait bool) ([]*Item, error) {
+	r := &receiver{dispatcher: &q.dispatcher, waits: wait, most: n}
 	return serve(ctx, q, r, op, func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, r.most) })
 }
 
@@ -89,7 +85,6 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 		if passing {
 			err = recipe.Ended(ctx, err)
 		}
-		r.offer() // to another, what it was called for
 		return *new(T), q.explain(op, recipe.InVain(ctx, q.client, err, q.whyNone))
 	}
 }

@@ -17,12 +17,10 @@ import (
 type receiver struct {
 	*dispatcher
 	waits  bool        // for an item, if there is none
-	claims int         // at most so many of the items claimed ahead; 0: none
-	most   int         // items to claim at once, including those claimed ahead
+	most   int         // items to claim at once
 	looked bool        // again, before it says that there is none
 	passed int         // items that wait to be delivered again
 	stands bool        // at a place, from which it watches
-	call   func()      // ends the wait for a place
 	place  *coord.Hold // in the line; nil for a consumer alone
 	first  string      // the node of the first in line, unless it is this one
 	turn   time.Time   // when the second is to look although the first has not gone
@@ -64,7 +62,7 @@ func (r *receiver) look(ctx context.Context) (e entry, err error) {
 			}
 		}
 		woken = true
-		e, err = r.next(ctx, v, r.claims)
+		e, err = r.next(ctx, v)
 		if !errors.Is(err, ErrEmpty) || !r.stands || r.place != nil && r.place.Err() != nil {
 			return true, err
 		}
@@ -76,8 +74,7 @@ func (r *receiver) look(ctx context.Context) (e entry, err error) {
 	return e, err
 }
 
-// stand waits for a place from which the queue is watched, or until there is an
-// item that was claimed ahead.
+// stand waits for a place from which the queue is watched.
 func (r *receiver) stand(ctx context.Context) error {
 	open, err := r.enter(ctx)
 	if err != nil {
@@ -90,16 +87,9 @@ func (r *receiver) stand(ctx context.Context) error {
 	if err != nil || alone {
 		return err
 	}
-	waiting, end := r.untilOffered(ctx)
-	defer end()
-	if waiting.Err() == nil {
-		spec := coord.Spec{Line: r.at.Waiting, Kind: "wait", Recipe: r.at.Path}
-		r.place, err = r.client.Acquire(waiting, spec, r.rule)
-		r.stands = err == nil
-	}
-	if waiting.Err() != nil && ctx.Err() == nil {
-		return nil // to look again, from the place if there is one
-	}
+	spec := coord.Spec{Line: r.at.Waiting, Kind: "wait", Recipe: r.at.Path}
+	r.place, err = r.client.Acquire(ctx, spec, r.rule)
+	r.stands = err == nil
 	return err
 }
 

@@ -28,11 +28,10 @@ func (q *Queue) Run(ctx context.Context, f Func) error {
 		return q.explain("run", fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	for {
-		items, err := q.receiveBatch(ctx, "run", 1, q.prefetch, true)
+		items, err := q.receiveBatch(ctx, "run", 1, true)
 		if err != nil {
 			return err
 		}
-		q.dispatcher.offer(items[1:]...)
 		items[0].perform(ctx, f)
 	}
 }

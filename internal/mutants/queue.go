@@ -49,7 +49,7 @@ var queue = []mutant{
 	off("queue: no consumer waits without knowing of the claims", in(items, "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"),
 		"dispatcher.list", `if free > 0 || contended || len(entries.names) == 0 {`, `if true {`),
 	off("queue: waiters of the same object hear of an item that comes back", in(items, "TestWhatOneConsumerFailsToObtain"),
-		"dispatcher.wake", `	close(d.returned)
+		"dispatcher.recall", `	close(d.returned)
 	d.returned = make(chan struct{})`,
 		""),
 	off("queue: claims of several names whose reply was lost are found by any of them",
@@ -73,10 +73,6 @@ var queue = []mutant{
 		"ExactlyOnce.release", `		gone.claim.lose(ErrNodeDeleted, true)`, ""),
 	off("queue: an ack of many removes nothing of another queue object's", in(items, "TestAnAckOfManyRemovesNothing"),
 		"Queue.AckBatch", `if i.queue != q {`, `if false {`),
-	off("queue: those who wait for a place hear of what was claimed ahead", in(items, "TestWhatIsPrefetchedGoesToThoseWhoStandInLine"),
-		"dispatcher.offer", `range d.inLine[:n] {`, `range d.inLine[:0] {`),
-	off("queue: what a receiver was called for and leaves goes to another", in(items, "TestWhatIsPrefetchedGoesToAnother"),
-		"serve", `r.offer() // to another, what it was called for`, ""),
 	off("queue: an urgent item that this object put is the next", in(items, "TestAnUrgentItem"),
 		"dispatcher.overtaken", `if n := len(d.names); n > 0 && by < priority(d.names[n-1]) {`, `if false {`),
 	off("queue: a try looks again before it says that there is nothing", in(items, "TestATryFindsWhatWasPut"),
