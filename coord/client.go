@@ -188,18 +188,18 @@ func (c chroot) relative(full string) string {
 
 // Failure wraps err in an [OpError], unless it is nil or says already what was
 // being done; and adds the likely cause when a context has ended while no
-// server could be reached. A call that its context ended names what its caller
-// asked for, not the request that happened to be under way: no request is at
-// fault.
+// server could be reached. A call that its context ended, or whose outcome is
+// not known, names what its caller asked for, not the request that happened to
+// be under way: no request is at fault.
 func (c *Client) Failure(op, path string, err error) error {
-	err = c.explain(err)
-	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		return opError(op, path, err)
-	}
-	if inner, ok := err.(*OpError); ok {
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if inner, told := err.(*OpError); told && (ended || errors.Is(err, ErrUnconfirmed)) {
 		err = inner.Err
 	}
-	return &OpError{Op: op, Path: path, Err: err}
+	if err = c.explain(err); ended {
+		return &OpError{Op: op, Path: path, Err: err}
+	}
+	return opError(op, path, err)
 }
 
 // silence is the end of a context while the server owed an answer.

@@ -167,8 +167,12 @@ func (o *Once) TryBegin(ctx context.Context, key string) (*Run, Result, error) {
 // with [coord.ErrBusy] while the job runs. A job without a record is forgotten
 // already.
 func (o *Once) Forget(ctx context.Context, key string) error {
-	err := o.client.Retry(ctx, func(ctx context.Context) error { return o.forget(ctx, key) })
-	return o.client.Failure("forget", o.path, err)
+	for {
+		err := o.client.Retry(ctx, func(ctx context.Context) error { return o.forget(ctx, key) })
+		if !errors.Is(err, coord.ErrLost) { // of which the caller knows nothing
+			return o.client.Failure("forget", o.path, err)
+		}
+	}
 }
 
 func (o *Once) forget(ctx context.Context, key string) error {

@@ -331,8 +331,11 @@ func (r *Run) Withdraw(ctx context.Context) error {
 			ops = append(ops, r.job.logged(r.before.ID, r.job.place))
 		}
 	}
-	_, err := r.Txn(ctx, ops...)
-	return r.job.client.Failure("withdraw", r.job.path, recipe.Joined(err, r.hold.Release(ctx)))
+	err := r.job.guard.Release(ctx, []*coord.Hold{r.hold}, ops...)
+	if err != nil {
+		r.Abandon()
+	}
+	return r.job.failed("withdraw", r.Key, err)
 }
 
 // End puts the end of a run on record, failed if failure is not nil, and

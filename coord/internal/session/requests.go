@@ -200,6 +200,8 @@ func (s *Session) EnsurePath(ctx context.Context, path string, acl []wire.ACL) e
 			if emptied.Pause(ctx, s); ctx.Err() != nil {
 				return calls.Ended(ctx, err)
 			}
+		case err != nil && ctx.Err() != nil:
+			return err // no node is at fault
 		case err != nil:
 			return fmt.Errorf("create %s: %w", path[:at], err)
 		}

@@ -1,0 +1,43 @@
+// Package recipetest tests a recipe: each of its calls meets what may go wrong,
+// on an embedded server, in virtual time. The project's own recipes are tested
+// with it, and so can be one of yours; it links nothing that the library does
+// not.
+//
+//	func TestTheLatchKeepsTheRules(t *testing.T) {
+//		recipetest.Run(t, recipetest.Recipe[*Latch]{
+//			New: func(c *coord.Client, path string) (*Latch, error) { return NewLatch(c, path, 1) },
+//			Calls: []recipetest.Call[*Latch]{
+//				{Name: "CountDown", Do: func(ctx context.Context, l *Latch) error { return l.CountDown(ctx, "a") }, …},
+//			},
+//		})
+//	}
+//
+// # What
+//
+// [Run] makes a subtest for each call and condition. A fault strikes each
+// request of a call in turn, so a call of four requests is made four times in
+// each condition. In all of them a call ends with its context, exactly when its
+// context does, with an error that is the context's and an [coord.OpError] of
+// the recipe's path; and a call that fails leaves no node behind.
+//
+//	refused            New refuses paths that cannot be right, and no client;
+//	                   what stands in Refused is refused before a request
+//	context ended      the call ends at once
+//	no answer          the call ends with its context; it says that no server
+//	                   has answered
+//	lost request,      the call succeeds, and has done once what it does;
+//	lost reply,        or is unconfirmed where the table says so
+//	throttled
+//	session ended      the call succeeds in the next session; one that is about
+//	                   a hold may report the loss
+//	closed client      the call ends at once, with coord.ErrClosed
+//	cost               requests and round trips are those that the table says
+//
+// A call that may wait is made to wait, too: its context ends, its client is
+// closed, its session ends, its connection is cut while its turn comes.
+//
+// # Not guaranteed
+//
+// What the recipe is for: that one holds at a time, that no item is lost. A
+// test of that is yours.
+package recipetest
