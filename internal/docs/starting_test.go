@@ -381,6 +381,8 @@ func roomOf(pkg string) room {
 		return shared
 	case begins("coord/internal/"):
 		return client
+	case pkg == "coord/recipetest":
+		return proof
 	case pkg == "coord/election/probe":
 		return handler
 	case begins("coord/"):
