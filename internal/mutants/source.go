@@ -80,7 +80,10 @@ func declared(d ast.Decl) (names []string) {
 		if star, ok := on.(*ast.StarExpr); ok {
 			on = star.X
 		}
-		if generic, ok := on.(*ast.IndexExpr); ok {
+		switch generic := on.(type) {
+		case *ast.IndexExpr:
+			on = generic.X
+		case *ast.IndexListExpr:
 			on = generic.X
 		}
 		return []string{on.(*ast.Ident).Name + "." + d.Name.Name}
