@@ -75,13 +75,6 @@ var rows = []row{
 		base: zkLock, linkBase: limit, shows: []column{perSecond}, sites: sites,
 	},
 	{
-		name: "crowd", title: "Hand-offs among 128 sessions",
-		about: "Redis' waiters ask again and again.",
-		task:  task{work: "contend", sessions: 128, each: 1},
-		who:   []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
-		base:  zkLock, shows: []column{perSecond}, sites: []*site{one},
-	},
-	{
 		name: "goroutines", title: "2,000 goroutines of one session on one path",
 		about: "Memory is what each takes in the client, with its goroutine's stack.",
 		task:  task{work: "contend", sessions: 1, each: 2000, settle: settled},
@@ -184,7 +177,7 @@ var scaleRows = []row{
 	{
 		name: "waiters", title: "Waiters in one process",
 		about: "N goroutines of one session queue for one path, and queue again when they have had it.",
-		task:  task{work: "contend", sessions: 1, lined: true}, sizes: []int{1, 100, 1000, 10_000},
+		task:  task{work: "contend", sessions: 1, lined: true}, sizes: []int{100, 1000, 10_000},
 		size: func(t *task, n int) { t.each = n },
 		who:  []string{zkcoord, local, zkLock}, most: map[string]int{zkLock: 1000},
 		shows: []column{queued, perSecond, requests, received, memory}, sites: []*site{one},
@@ -192,7 +185,7 @@ var scaleRows = []row{
 	{
 		name: "crowds", title: "Waiters in many processes",
 		about: "The same from 8 processes with up to 1,000 sessions; the 8,000 are 100 in each of 80 sessions. Each session lists for itself.",
-		task:  task{work: "contend", processes: 8, each: 1, lined: true}, sizes: []int{80, 1000, 8000},
+		task:  task{work: "contend", processes: 8, each: 1, lined: true}, sizes: []int{1000, 8000},
 		size: func(t *task, n int) {
 			if n > 1000 {
 				t.each = 100
@@ -205,7 +198,7 @@ var scaleRows = []row{
 	{
 		name: "idle", title: "Clients that hold a lock and do nothing",
 		about: "N sessions of T = 10 s hold a lock each. What the server sees are pings and probes.",
-		task:  task{work: "idle", each: 1, during: 10 * time.Second}, sizes: []int{100, 1000},
+		task:  task{work: "idle", each: 1, during: 10 * time.Second}, sizes: []int{1000},
 		who:   []string{zkcoord, zkLock},
 		shows: []column{allRequests, writes, serverLoad, clientLoad, memory}, sites: []*site{one},
 	},
@@ -220,13 +213,13 @@ var scaleRows = []row{
 		name: "busy", title: "Clients that acquire and release",
 		about: "N sessions acquire and release a lock of their own each, as fast as they can.",
 		task:  task{work: "contend", each: 1, own: true, settle: 2 * time.Second}, sizes: []int{100, 1000},
-		who:   []string{limit, zkcoord, zkLock},
+		who:   []string{zkcoord, zkLock},
 		shows: []column{perSecond, clientCPU, serverCPU}, sites: []*site{one, ensemble},
 	},
 	{
 		name: "writes", title: "What the servers can do",
 		about: "64 sessions send probes as fast as they are answered, N at a time each: the least that a write can cost.",
-		task:  task{work: "probe", sessions: 64}, sizes: []int{1, 16},
+		task:  task{work: "probe", sessions: 64}, sizes: []int{16},
 		size:  func(t *task, n int) { t.each = n },
 		who:   []string{limit},
 		shows: []column{perSecond, clientCPU, serverCPU}, sites: []*site{one, ensemble},
@@ -234,18 +227,18 @@ var scaleRows = []row{
 	{
 		name: "members", title: "Members of a double barrier",
 		about: "N members of up to 100 sessions come at once, and leave at once when the last of them is in. Behind the proxy that counts, 4,000 lost their window once in two trials.",
-		task:  task{work: "barrier"}, sizes: []int{10, 100, 1000, 4000},
+		task:  task{work: "barrier"}, sizes: []int{10, 1000, 4000},
 		size: func(t *task, n int) {
 			t.sessions = min(n, 100)
 			t.each = n / t.sessions
 		},
 		who:   []string{zkcoord},
-		shows: []column{enterTime, leaveTime, requests, received}, sites: []*site{one},
+		shows: []column{enterTime, leaveTime, requests}, sites: []*site{one},
 	},
 	{
 		name: "items", title: "Items in a queue",
 		about: "One session receives and acknowledges items of 100 bytes, and another puts one for each, so that N are there. The first Receive lists them all.",
-		task:  task{work: "backlog", sessions: 2}, sizes: []int{1, 1000, 10_000, 100_000},
+		task:  task{work: "backlog", sessions: 2}, sizes: []int{1000, 100_000},
 		size:  func(t *task, n int) { t.count = n },
 		who:   []string{zkcoord},
 		shows: []column{firstItem, perSecond, requests, received}, sites: []*site{one},
@@ -253,7 +246,7 @@ var scaleRows = []row{
 	{
 		name: "locks", title: "Locks held by one client",
 		about: "One session acquires N locks, 64 at a time, each at a path that is not there yet, and holds them. Then its connection is cut; it has recovered when it has sent the last of the requests that follow.",
-		task:  task{work: "hold", sessions: 1, cut: true}, sizes: []int{1, 1000, 10_000, 100_000},
+		task:  task{work: "hold", sessions: 1, cut: true}, sizes: []int{1000, 100_000},
 		size:  func(t *task, n int) { t.each = n },
 		who:   []string{zkcoord},
 		shows: []column{acquiring, recovery, recoveryRequests, closing}, sites: []*site{one},
