@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
@@ -160,13 +159,23 @@ func (cl *claim) removeFormer(ctx context.Context) error {
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, cl.node.Stem) })
-		nodes = names
-		for i, name := range names {
-			nodes[i] = znode.Join(dir, name)
+		nodes = nil
+		for _, name := range names {
+			if cl.node.MayHave(name) {
+				nodes = append(nodes, znode.Join(dir, name))
+			}
 		}
 	}
 	for _, node := range nodes {
+		if cl.node.Nameless { // others may have the name, too
+			stat, there, err := c.Exists(ctx, node)
+			if err != nil {
+				return err
+			}
+			if !there || stat.Owner != cl.sess.ID() {
+				continue
+			}
+		}
 		err := c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, node, -1) })
 		if errors.Is(err, ErrNoAuth) {
 			err = c.Wait(ctx, func(v *View) (gone bool, err error) {
@@ -224,7 +233,7 @@ func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer
 	if err := s.complete(ctx, c); err != nil {
 		return nil, nil, err
 	}
-	held, ok := holdIn(ctx, c, s.Line.Dir)
+	held, ok := holdIn(ctx, c, s.Line.Dir, func(h *Hold) bool { return h.claim.spec.Line.Dialect == s.Line.Dialect })
 	switch {
 	case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(s.Kind):
 		return nil, nil, nil

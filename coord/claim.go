@@ -75,8 +75,14 @@ func (c *Client) join(ctx context.Context, spec *Spec) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl := c.newClaim(spec, dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), spec.Kind))
+	stem, nameless := spec.Line.layout(c.opts.dialect).Stem(spec.Kind, s.ID())
+	cl := c.newClaim(spec, stem)
+	cl.node.Nameless = nameless
 	cl.enter(s)
+	if err := cl.node.AwaitTurn(ctx); err != nil {
+		c.claims.remove(cl)
+		return nil, err
+	}
 	begun := s.BeginCreate(cl.wanted(), spec.Data, wire.EphemeralSequential, c.opts.acl)
 	if begun != nil {
 		if !cl.spec.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Dir, math.MaxInt32, near) == nil {
@@ -141,6 +147,7 @@ func (t together) join(ctx context.Context, once func() error, ensure func(error
 		return znode.Create(ctx, once, ensure, nodes...)
 	}, func(err error, left bool) {
 		for _, cl := range t {
+			cl.node.EndTurn()
 			switch {
 			case err != nil:
 				cl.client.claims.remove(cl)
@@ -164,7 +171,7 @@ func (cl *claim) path() string { return cl.client.relative(cl.node.Path()) }
 // own reads the claim's place from its node's name. A sequence number that
 // cannot be read is past the end of the counter.
 func (cl *claim) own() Contender {
-	self, ok := dialect.Parse(cl.node.Name(), cl.spec.Line.Kinds)
+	self, ok := cl.spec.Line.layout(cl.client.opts.dialect).Self(cl.node.Name())
 	if !ok {
 		return Contender{Name: cl.node.Name(), Sequence: -1}
 	}
@@ -180,11 +187,14 @@ func (o *owner) Replaced(by int64) {
 	(*claim)(o).lose(fmt.Errorf("%w: another node of session %s has its name now", ErrNodeDeleted, sessionName(by)), true)
 }
 
-// Asked notes that another client asked for the hold.
-func (o *owner) Asked() {
+// Written notes that another client asked for the hold, if the data say so.
+func (o *owner) Written(data []byte) {
 	cl := (*claim)(o)
 	if h := cl.part; h != nil {
-		(*owner)(h.claim).Asked()
+		(*owner)(h.claim).Written(data)
+		return
+	}
+	if !dialect.Asks(cl.spec.Line.Dialect, data) {
 		return
 	}
 	cl.mu.Lock()

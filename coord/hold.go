@@ -299,16 +299,18 @@ func (h *Hold) tellEnded() {
 // HeldIn returns the hold that a context made by [Hold.Context] carries for
 // the line in dir, or for the name, if there is one and it has not ended.
 func HeldIn(ctx context.Context, c *Client, dir string) (Held, bool) {
-	h, held := holdIn(ctx, c, dir)
+	h, held := holdIn(ctx, c, dir, func(*Hold) bool { return true })
 	if h == nil {
 		return nil, false
 	}
 	return h, held
 }
 
-func holdIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
+// holdIn is HeldIn for holds of which is says yes: in one directory there may
+// be several lines.
+func holdIn(ctx context.Context, c *Client, dir string, is func(*Hold) bool) (*Hold, bool) {
 	for held := innermost(ctx); held != nil; held = innermost(held.parent) {
-		if held.of == dir && held.hold.claim.client.shared == c.shared {
+		if held.of == dir && held.hold.claim.client.shared == c.shared && is(held.hold) {
 			return held.hold, held.hold.Err() == nil
 		}
 	}

@@ -58,6 +58,9 @@ func First(ahead []Contender) (wait []int, granted bool) {
 // Line is a directory in which claims queue by the order of their creation.
 type Line struct {
 	Dir string
+	// Dialect of the claims, or "" for the client's. In a line of a described
+	// dialect ([Description]) all claims are of one kind, and exclusive.
+	Dialect Dialect
 	// Kinds of claims that take part, or none if every kind does. A claim's own
 	// kind takes part in any case. A contender of another kind cannot be
 	// honoured, nor can one of the other dialect or of an unknown recipe
@@ -73,8 +76,13 @@ type Line struct {
 	AnyDialect bool
 }
 
+// layout is how the claims are named, by default in the client's dialect.
+func (l Line) layout(d Dialect) dialect.Layout {
+	return dialect.Layout{Dialect: cmp.Or(l.Dialect, d), Kinds: l.Kinds, Any: l.AnyDialect}
+}
+
 // has reports whether claims of a kind take part.
-func (l Line) has(kind string) bool { return len(l.Kinds) == 0 || slices.Contains(l.Kinds, kind) }
+func (l Line) has(kind string) bool { return l.layout("").Has(kind) }
 
 // Order picks those out of the names of a directory's children that take part
 // in the line, and sorts them by age. It costs no request.
@@ -100,16 +108,12 @@ func (l Line) mayReturn(gone Contender) bool {
 // contenders that cannot be honoured.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	line = make([]Contender, 0, len(names))
+	layout := l.layout(d)
 	for _, name := range dialect.InOrder(names) {
-		c, known := dialect.Parse(name, l.Kinds)
-		if !known {
-			c, known = dialect.ParseUnknown(name)
-		}
-		switch takesPart := c.Dialect != Unknown && (l.AnyDialect || c.Dialect == d) && l.has(c.Kind); {
-		case !known:
-		case takesPart:
+		switch c, role := layout.Read(name); role {
+		case dialect.TakesPart:
 			line = append(line, Contender(c))
-		case !l.AnyDialect:
+		case dialect.Foreign:
 			foreign = append(foreign, Contender(c))
 		}
 	}
@@ -142,7 +146,7 @@ func (l Line) view(names *session.Listing, d Dialect) *lineView {
 	if l.AnyDialect {
 		d = "" // makes no difference
 	}
-	return names.View(string(d)+" "+strings.Join(l.Kinds, " "), func(names []string) any {
+	return names.View(string(cmp.Or(l.Dialect, d))+" "+strings.Join(l.Kinds, " "), func(names []string) any {
 		line, foreign := l.parse(names, d)
 		return &lineView{line: line, foreign: foreign}
 	}).(*lineView)
@@ -177,7 +181,9 @@ func around(self Contender, foreign []Contender) (before, after []Contender) {
 // refuse is why a claim that comes after f is refused.
 func refuse(f Contender) error {
 	whose := fmt.Sprintf("%s %s", f.Dialect, f.Kind)
-	if f.Dialect == Unknown {
+	if likely := dialect.Likely(f.Name); f.Dialect == Unknown && likely != "" {
+		whose = fmt.Sprintf("its name ends in a sequence number; a mutex or an election of the dialect %q shares its line", string(likely))
+	} else if f.Dialect == Unknown {
 		whose = "its name ends in a sequence number, and is no recipe's that is known"
 	}
 	return fmt.Errorf("%w: %s (%s) came first", ErrForeign, f.Name, whose)

@@ -22,8 +22,8 @@ type lookouts struct {
 
 // lineKey names a line of a session.
 type lineKey struct {
-	sess       *session.Session
-	dir, kinds string
+	sess                *session.Session
+	dir, dialect, kinds string
 }
 
 // lookout is what is known of one line.
@@ -69,7 +69,7 @@ func (c *Client) lookOut(s *session.Session) {
 }
 
 func (cl *claim) lineKey() lineKey {
-	return lineKey{cl.sess, cl.node.Dir, strings.Join(cl.spec.Line.Kinds, " ")}
+	return lineKey{cl.sess, cl.node.Dir, string(cl.spec.Line.Dialect), strings.Join(cl.spec.Line.Kinds, " ")}
 }
 
 // holdsSince reports whether the claim has held since a time, in a line in

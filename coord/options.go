@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -269,7 +270,11 @@ func RequireChroot() Option {
 
 // WithDialect says whose node names to use and to understand; see [Dialect].
 func WithDialect(d Dialect) Option {
-	return option(d == Curator || d == Kazoo, func(o *options) { o.dialect = d }, "unknown dialect %q", d)
+	format := "unknown dialect %q"
+	if d.IsDescribed() && dialect.Check(d) == nil {
+		format = "the dialect %q describes one line: give it to the mutex or the election that stands there, as its option Dialect"
+	}
+	return option(d == Curator || d == Kazoo, func(o *options) { o.dialect = d }, format, d)
 }
 
 // complete completes the identity, and checks what concerns several options.

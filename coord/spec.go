@@ -78,8 +78,28 @@ func (s *Spec) complete(ctx context.Context, c *Client) error {
 		s.Data = c.dataWithin(ctx)
 	}
 	s.Recipe = cmp.Or(s.Recipe, s.Line.Dir)
+	if s.Line.Dialect == c.opts.dialect {
+		s.Line.Dialect = ""
+	}
+	if err := s.mayBeDescribed(); err != nil {
+		return err
+	}
 	if !s.Line.has(s.Kind) {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
+	}
+	return nil
+}
+
+// mayBeDescribed says why the claim cannot stand in a line of a described
+// dialect, if it is in one.
+func (s *Spec) mayBeDescribed() error {
+	d := s.Line.Dialect
+	switch err := CheckDialect(d); {
+	case err != nil:
+		return err
+	case d.IsDescribed() && (!s.Exclusive || s.Line.AnyDialect):
+		return wire.Invalid("a claim of kind %q shares, or its line does, and names of the dialect %q do not say who shares; "+
+			"such a line is a mutex's or an election's", s.Kind, string(d))
 	}
 	return nil
 }
@@ -114,6 +134,17 @@ func (s NameSpec) claim(ctx context.Context, c *Client) (cl *claim, err error) {
 // Dialect is a family of recipes whose node names and data this package writes
 // and understands: with it, programs in several languages share a path. One
 // directory has one dialect: no single node name is right for both.
+//
+// A client has the dialect [Curator] or [Kazoo] ([WithDialect]). A mutex and an
+// election can stand in the line of any other lock, by a described dialect,
+// which their option Dialect sets: [ZooKeeper], [Numbers], [Named], or a
+// [Description] of your own. As text, a dialect is what the command's --dialect
+// takes.
+//
+// Claims whose names have no {guid} are known by their session. They cost no
+// request more, but the creates of one client in one line wait for each other,
+// and after a lost reply each contender of the line whose name could be ours is
+// read once. In such a line a name can recur when the directory was deleted.
 type Dialect = dialect.Dialect
 
 const (
@@ -122,10 +153,42 @@ const (
 	Curator = dialect.Curator
 	// Kazoo is the layout of Python's Kazoo.
 	Kazoo = dialect.Kazoo
+	// ZooKeeper is the layout of ZooKeeper's own WriteLock, "x-<session>-". For
+	// a mutex or an election.
+	ZooKeeper = dialect.ZooKeeper
+	// Numbers is the layout of claims whose names are sequence numbers alone.
+	// For a mutex or an election.
+	Numbers = dialect.Numbers
 	// Unknown is the dialect of contenders of unknown recipes: nodes of other
 	// names that end in the ten digits of a sequence number, whether they
 	// belong to a session or not. No client has it.
 	Unknown = dialect.Unknown
+)
+
+// Named is the layout of "<name>_lock_", where several locks share a directory:
+// names that begin otherwise are other locks'. For a mutex or an election.
+func Named(name string) Dialect { return dialect.Named(name) }
+
+// CheckDialect fails with [ErrInvalid] if the text of a dialect cannot be read.
+func CheckDialect(d Dialect) error {
+	if err := dialect.Check(d); d.IsDescribed() && err != nil {
+		return wire.Invalid("%v", err)
+	}
+	return nil
+}
+
+// Description describes a line of your own: [Description.Dialect] makes a
+// dialect of it. The order is the order of the sequence numbers: a recipe that
+// sorts whole names, behind a {session} or {guid}, has another order, and is
+// not to be joined.
+type Description = dialect.Description
+
+// What the children of a line's directory are that end with a sequence number,
+// and are not named as the [Description] says.
+const (
+	RefuseOthers = dialect.RefuseOthers // contenders that cannot be honoured; the default
+	HonourOthers = dialect.HonourOthers // contenders like any
+	IgnoreOthers = dialect.IgnoreOthers // claims of other lines
 )
 
 // Contender is a claim as its node's name describes it.

@@ -62,6 +62,16 @@ func StopGrace(d time.Duration) Option {
 	return func(e *Election) error { return e.bound.StopGrace(d) }
 }
 
+// Dialect has the candidates stand in the line of another recipe's election:
+// see [coord/lock.Dialect]. The data are as Campaign is given them. Such a line
+// takes no [WithPriority], which writes into the data.
+func Dialect(d coord.Dialect) Option {
+	return func(e *Election) error {
+		e.line.Dialect = d
+		return coord.CheckDialect(d)
+	}
+}
+
 // New returns the election at path, a directory that is made when it is needed.
 // It does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
@@ -71,6 +81,10 @@ func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
 	e := &Election{client: client, line: coord.Line{Dir: path, Kinds: []string{"latch"}}}
 	if err := recipe.Configure(e, path, opts); err != nil {
 		return nil, err
+	}
+	if e.rank != nil && e.line.Dialect != "" {
+		return nil, &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: a priority is a line in the candidate's data, which the others in a line of the dialect %q may read",
+			coord.ErrInvalid, e.line.Dialect)}
 	}
 	return e, nil
 }
@@ -168,7 +182,7 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 // they will be elected: one listing and one read for each. It is for people to
 // look at, and as old as the server it asks; see [Election.Leader].
 func (e *Election) Candidates(ctx context.Context) ([]inspect.Contender, error) {
-	return inspect.Contenders(ctx, e.client, e.line.Dir, e.line.Kinds...)
+	return inspect.InLine(ctx, e.client, e.line)
 }
 
 func (e *Election) checkData(op string, data []byte) error {

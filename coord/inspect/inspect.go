@@ -52,7 +52,29 @@ func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...strin
 	if err != nil {
 		return nil, err
 	}
-	infos, err := Describe(ctx, c, dir, Among(names, kinds...))
+	return held(ctx, c, dir, Among(names, kinds...))
+}
+
+// InLine is [Contenders] of one line, whose [coord.Line.Dialect] may be a
+// described one: it names the kinds, and whom the line's claims wait for.
+func InLine(ctx context.Context, c *coord.Client, line coord.Line) ([]Contender, error) {
+	names, err := c.Children(ctx, line.Dir)
+	switch described := line.Dialect; {
+	case errors.Is(err, coord.ErrNoNode):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case described == "" || described == coord.Curator || described == coord.Kazoo:
+		return held(ctx, c, line.Dir, Among(names, line.Kinds...))
+	}
+	all := append(line.Order(names, line.Dialect), line.Foreign(names, line.Dialect)...)
+	slices.SortStableFunc(all, func(a, b coord.Contender) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return held(ctx, c, line.Dir, all)
+}
+
+// held describes contenders, and says which hold.
+func held(ctx context.Context, c *coord.Client, dir string, among []coord.Contender) ([]Contender, error) {
+	infos, err := Describe(ctx, c, dir, among)
 	there := make([]coord.Contender, len(infos))
 	for i, info := range infos {
 		there[i] = info.Contender
@@ -155,19 +177,33 @@ func Notice(node string) string { return dialect.Notice(node) }
 // since Curator obeys only a bare request. Three requests, of which the first
 // two make sure whose node it is.
 //
+// A contender of an unknown recipe is asked only by [RevokeIn]: what is written
+// into its node may mean something else to it, or stop its line. Revoke fails
+// with [errors.ErrUnsupported].
+//
 // In an election in Curator's dialect the leader is asked by its [Notice]: the
 // data there are kept, at the cost of one request. No other candidate can be
 // asked: Curator's LeaderLatch obeys no request, and one that is written into
 // the node of a candidate could end the election for a LeaderLatch that waits
 // behind it. Revoke writes nothing then and fails with [errors.ErrUnsupported].
 func Revoke(ctx context.Context, c *coord.Client, node string) error {
-	_, err := ask(ctx, c, node)
+	return RevokeIn(ctx, c, "", node)
+}
+
+// RevokeIn is [Revoke] in a line of a described dialect: it writes what
+// [coord.Description.Revoke] says, and fails with [errors.ErrUnsupported] if
+// that says nothing. "" is the client's dialect.
+func RevokeIn(ctx context.Context, c *coord.Client, d coord.Dialect, node string) error {
+	_, err := ask(ctx, c, cmp.Or(d, c.Dialect()), node)
 	return unlessGone(c, "revoke", node, err)
 }
 
 // ask asks as [Revoke] does, and returns which claim was asked.
-func ask(ctx context.Context, c *coord.Client, node string) (claim int64, err error) {
+func ask(ctx context.Context, c *coord.Client, d coord.Dialect, node string) (claim int64, err error) {
 	c = c.Fresh()
+	if err := coord.CheckDialect(d); err != nil {
+		return 0, err
+	}
 	return toClaim(ctx, c, node, 0, func(ctx context.Context, data []byte, stat coord.Stat) error {
 		if stat.Owner == 0 {
 			return fmt.Errorf("%w: no claim: it belongs to no session", coord.ErrInvalid)
@@ -179,7 +215,11 @@ func ask(ctx context.Context, c *coord.Client, node string) (claim int64, err er
 		if !dialect.NamesOwner(kept) {
 			kept = nil
 		}
-		_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), stat.Version)
+		request := dialect.RequestTo(d, path.Base(node), kept)
+		if request == nil {
+			return fmt.Errorf("%w: its recipe is unknown, or its dialect names no request to give up; Break takes its place from it", errors.ErrUnsupported)
+		}
+		_, err := c.Set(ctx, node, request, stat.Version)
 		return err
 	})
 }
@@ -213,7 +253,7 @@ func note(ctx context.Context, c *coord.Client, node, notice string) error {
 // as long as the news takes to reach it. If forced is false and err is nil, the
 // node went without force.
 func RevokeAndWait(ctx context.Context, c *coord.Client, node string, forceAfter time.Duration) (forced bool, err error) {
-	claim, err := ask(ctx, c, node)
+	claim, err := ask(ctx, c, c.Dialect(), node)
 	if err != nil {
 		return false, unlessGone(c, "revoke", node, err)
 	}

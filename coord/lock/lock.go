@@ -46,6 +46,9 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := recipe.Configure(m, path, opts); err != nil {
 		return nil, err
 	}
+	if err := m.checkDialect(); err != nil {
+		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
+	}
 	spec := m.spec
 	m.line = func(ctx context.Context) (*coord.Hold, error) { return client.Acquire(ctx, spec, coord.First) }
 	return m, nil
@@ -96,7 +99,7 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 // Contenders lists the holder and the waiters, in order: one listing and one
 // read for each.
 func (m *Mutex) Contenders(ctx context.Context) ([]inspect.Contender, error) {
-	return inspect.Contenders(ctx, m.client, m.spec.Line.Dir, m.spec.Line.Kinds...)
+	return inspect.InLine(ctx, m.client, m.spec.Line)
 }
 
 // Client returns the client the mutex was made with.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -34,9 +33,10 @@ type Multi struct {
 
 // NewMulti makes one lock of several: mutexes and sides of read/write locks in
 // any mix. It does no I/O. It fails with [coord.ErrInvalid] when there is no
-// lock, when two have the same path (the second would wait for the first), and
-// when they are of different clients (they may have different chroots or
-// servers, and then their paths have no common order).
+// lock, when two stand in the same line, which is a path and a [Dialect] (the
+// second would wait for the first), and when they are of different clients
+// (they may have different chroots or servers, and then their paths have no
+// common order).
 func NewMulti(locks ...Acquirer) (*Multi, error) {
 	if len(locks) == 0 {
 		return nil, fmt.Errorf("%w: a multi-lock of no locks", coord.ErrInvalid)
@@ -50,13 +50,21 @@ func NewMulti(locks ...Acquirer) (*Multi, error) {
 				coord.ErrInvalid, i, l.Path())
 		}
 	}
-	sorted := slices.SortedFunc(slices.Values(locks), func(a, b Acquirer) int { return strings.Compare(a.Path(), b.Path()) })
+	sorted := slices.SortedFunc(slices.Values(locks), func(a, b Acquirer) int { return slices.Compare(lineOf(a), lineOf(b)) })
 	for i := 1; i < len(sorted); i++ {
-		if sorted[i-1].Path() == sorted[i].Path() {
+		if slices.Equal(lineOf(sorted[i-1]), lineOf(sorted[i])) {
 			return nil, fmt.Errorf("%w: the multi-lock has %s twice, and would wait for itself", coord.ErrInvalid, sorted[i].Path())
 		}
 	}
 	return &Multi{sorted}, nil
+}
+
+// lineOf returns what distinguishes the lock's line from others.
+func lineOf(l Acquirer) []string {
+	if m, ok := l.(*Mutex); ok {
+		return []string{m.Path(), string(m.spec.Line.Dialect)}
+	}
+	return []string{l.Path(), ""}
 }
 
 // isNil reports whether the lock is a nil pointer.

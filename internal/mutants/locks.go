@@ -21,7 +21,7 @@ var locks = []mutant{
 	off("shared lock: a hold with other handles is not downgraded", in(rwlock, "TestADowngradeThatCannotBe"),
 		"Hold.mayEnd", `case len(cl.holds) > 1:`, `case false:`),
 	off("multi-lock: one order for all", in(lock, "TestAMultiLockHoldsLocksOfAllKinds"),
-		"NewMulti", `return strings.Compare(a.Path(), b.Path())`, `return 0 * strings.Compare(a.Path(), b.Path())`),
+		"NewMulti", `return slices.Compare(lineOf(a), lineOf(b))`, `return 0 * slices.Compare(lineOf(a), lineOf(b))`),
 	off("multi-lock: all or none", in(lock, "TestAMultiLockThatCannotHaveAll"),
 		"Multi.all", `return nil, lost, release(ctx, holds, err)`, `return nil, lost, err`),
 	off("multi-lock: a lock that is lost ends the wait for the others", in(lock, "TestAMultiLockThatLosesALock"),

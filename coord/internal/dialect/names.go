@@ -1,6 +1,6 @@
 // Package dialect holds what this module knows of other recipes' layouts: how
-// Curator and Kazoo name their nodes, which kinds of claims there are, and how
-// one claim asks another to give up.
+// Curator, Kazoo and those that are described name their nodes, which kinds of
+// claims there are, and how one claim asks another to give up.
 package dialect
 
 import (
@@ -219,13 +219,19 @@ const (
 	revokePlain   = "unlock"     // ZooKeeper's recipe page
 )
 
-// Request returns the data that ask a claim of the dialect to give up. The
-// request stands in front of the claim's own data, or alone if there are none
-// or they are large.
+// Request returns the data that ask a claim of the dialect to give up, or nil
+// if none is asked. The request stands in front of the claim's own data, or
+// alone if there are none or they are large.
 func Request(d Dialect, own []byte) []byte {
 	request := revokeCurator
-	if d == Kazoo {
+	switch {
+	case d == Kazoo:
 		request = revokePlain
+	case d.IsDescribed():
+		request = describe(d).Revoke
+	}
+	if request == "" {
+		return nil
 	}
 	if len(own) == 0 || len(own) > mostKept {
 		return []byte(request)
@@ -237,12 +243,33 @@ func Request(d Dialect, own []byte) []byte {
 // must stay smaller than the largest packet.
 const mostKept = 1 << 19
 
+// RequestTo is [Request] to the claim of a name; of one that is neither
+// Curator's nor Kazoo's only in a described dialect.
+func RequestTo(d Dialect, name string, own []byte) []byte {
+	if _, known := Parse(name, nil); !known && !d.IsDescribed() {
+		if _, unknown := ParseUnknown(name); unknown {
+			return nil
+		}
+	}
+	return Request(d, own)
+}
+
 // IsRequest reports whether data are a request of either dialect: the request
 // alone, as other programs write it, or as the first line, before the data that
 // the claim had.
 func IsRequest(data []byte) bool {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	return string(line) == revokeCurator || string(line) == revokePlain
+}
+
+// Asks reports whether data ask a claim of a line of this dialect to give up.
+func Asks(d Dialect, data []byte) bool {
+	if !d.IsDescribed() {
+		return IsRequest(data)
+	}
+	request := describe(d).Revoke
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	return request != "" && (string(line) == request || string(data) == request)
 }
 
 // Kept returns what stands behind a request to give up, or the data as they are

@@ -103,8 +103,15 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if n.Nameless {
+		found, err := n.adopt(ctx, listing.Names)
+		if found {
+			n.host.Tell(Recovered, n, nil)
+		}
+		return found, err
+	}
 	for _, name := range listing.Names {
-		if !n.mayHave(name) {
+		if !n.MayHave(name) {
 			continue
 		}
 		node, as, err := n.examine(ctx, name)
@@ -126,12 +133,13 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// mayHave reports whether a name in the directory can be the node's.
-func (n *Node) mayHave(name string) bool {
+// MayHave reports whether a name in the directory can be the node's.
+func (n *Node) MayHave(name string) bool {
 	if n.Plain {
 		return name == n.Stem
 	}
-	return strings.HasPrefix(name, n.Stem)
+	after, ok := strings.CutPrefix(name, n.Stem)
+	return ok && (!n.Nameless || isSequence(after))
 }
 
 // ownership is what a node of this name says about who made it.

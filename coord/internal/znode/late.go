@@ -29,8 +29,9 @@ type Host struct {
 	IsRequest func(data []byte) bool         // data that another client writes to ask for a node
 	Others    func(*session.Session) []*Node // of this client, which may have the same name
 
-	mu   sync.Mutex
-	late map[*session.Session]*expected
+	mu    sync.Mutex
+	late  map[*session.Session]*expected
+	turns map[stem]*turn // of nameless nodes
 }
 
 // expected are the creates of one session that may be carried out late.
@@ -116,6 +117,7 @@ func (h *Host) Over(s *session.Session) {
 // attempted reports that no further attempt to make the node is under way. The
 // host looks for nodes that were made late until now.
 func (n *Node) attempted() {
+	n.EndTurn()
 	h := n.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,8 +187,15 @@ func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
 	if s.Flush(ctx) != nil {
 		return due
 	}
-	listed := map[string][]string{}
+	listed, swept := map[string][]string{}, map[stem]bool{}
 	for _, n := range due {
+		if n.Nameless {
+			if !swept[n.stem()] && !n.removeStrays(ctx) {
+				left = append(left, n)
+			}
+			swept[n.stem()] = true
+			continue
+		}
 		if _, known := listed[n.Dir]; !known {
 			names, err := s.Children(ctx, n.Dir)
 			if err != nil && isPassing(err) {
@@ -196,7 +205,7 @@ func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
 			listed[n.Dir] = names
 		}
 		for _, name := range listed[n.Dir] {
-			if n.mayHave(name) && !n.removeIfLate(ctx, name) {
+			if n.MayHave(name) && !n.removeIfLate(ctx, name) {
 				left = append(left, n)
 			}
 		}

@@ -19,6 +19,8 @@ type Node struct {
 	// Stem is what the name begins with. It carries a GUID, and a sequence
 	// number follows where that is asked for; or it is Plain.
 	Stem string
+	// Nameless: the stem has no GUID. See [Node.AwaitTurn].
+	Nameless bool
 	// Plain: the stem is the whole name, one that this session may use more
 	// than once. The data distinguish its nodes.
 	Plain bool
@@ -36,6 +38,7 @@ type Node struct {
 	host  *Host
 	sess  *session.Session
 	owner Owner // nil for a node that is not watched
+	turn  *turn // that a nameless node has
 
 	// Set by Create, and not changed once it has returned.
 	path  string
@@ -84,6 +87,7 @@ func (n *Node) Made(path string, czxid int64) {
 	}
 	n.seen = time.Now()
 	n.live.Store(true)
+	n.EndTurn()
 }
 
 // Forget notes that the node is gone, or another's: any node of its name from
@@ -134,7 +138,7 @@ func (n *Node) Delete(once func() error) error {
 			return nil
 		case n.sess.Err() != nil:
 		case IsLost(err):
-			if n.Plain && n.hasGone() {
+			if (n.Plain || n.Nameless) && n.hasGone() {
 				return nil
 			}
 		case errors.Is(err, wire.ErrNoAuth):

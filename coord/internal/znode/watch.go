@@ -23,7 +23,7 @@ const (
 type Owner interface {
 	Deleted()             // by another client
 	Replaced(owner int64) // another node has its name, and belongs to that session
-	Asked()               // another client asks for the node
+	Written(data []byte)  // which may ask for the node
 	Leaving() bool        // the watch is of no more use
 }
 
@@ -41,9 +41,7 @@ func (n *Node) heed(w *session.Watch, err error) error {
 		n.owner.Replaced(w.Stat.Owner)
 		return wire.ErrNoNode
 	}
-	if n.host.IsRequest(w.Data) {
-		n.owner.Asked()
-	}
+	n.owner.Written(w.Data)
 	if n.watch.Swap(w) != w {
 		w.OnFire(n.fired)
 	}

@@ -1,0 +1,358 @@
+package coord_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// described are dialects of the shapes in [coordtest.UnknownRecipes], by what
+// names begin with.
+var described = map[string]coord.Dialect{
+	"":                     coord.Numbers,
+	"x-72057602234810369-": coord.ZooKeeper,
+	"n_":                   coord.Description{Prefix: "n_"}.Dialect(),
+	"lock-":                coord.Description{Prefix: "lock-"}.Dialect(),
+	"e8bd1c07b1a3-n_":      coord.Description{Prefix: "{label:me}-n_"}.Dialect(),
+	"zlock#0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a#": coord.Description{Prefix: "zlock#{guid}#"}.Dialect(),
+	"72057602234810369-10.0.0.7:8983_solr-n_":     coord.Description{Prefix: "{session}-{label:10.0.0.8:8983_solr}-n_"}.Dialect(),
+	"_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-n_":  coord.Description{Prefix: "_c_{guid}-n_"}.Dialect(),
+	"test1_lock_": coord.Named("test1"),
+}
+
+// in is a mutex's claim in a line of the dialect.
+func in(d coord.Dialect) coord.Spec {
+	spec := strict
+	spec.Line.Dialect = d
+	return spec
+}
+
+// anonymous is a line in which nothing but its owner says whose a node is.
+var anonymous = in(described["n_"])
+
+func inDescribed(t *testing.T, f func(b bubble, begins string, spec coord.Spec)) {
+	require.Len(t, described, len(coordtest.UnknownRecipes))
+	for _, begins := range coordtest.UnknownRecipes {
+		runInBubble(t, "name="+begins+"0", func(b bubble) { f(b, begins, in(described[begins])) })
+	}
+}
+
+func TestF64AContenderOfARecipeThatIsDescribedIsWaitedFor(t *testing.T) {
+	inDescribed(t, func(b bubble, begins string, spec coord.Spec) {
+		c := b.Open()
+		_, remove := b.Unknown(mutex.Line.Dir, begins)
+		require.ErrorIs(b, coordtest.Err(c.TryAcquire(b.Context(), spec, first)), coord.ErrBusy)
+		waiting := b.wait(c, spec)
+		time.Sleep(T)
+		require.Empty(b, waiting)
+		after, _ := b.Unknown(mutex.Line.Dir, begins)
+		remove()
+		h := b.granted(waiting)
+		require.Less(b, h.Node()[len(h.Node())-10:], after[len(after)-10:], "it came before")
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestClaimsOfADescribedLineExcludeEachOther(t *testing.T) {
+	inDescribed(t, func(b bubble, begins string, spec coord.Spec) {
+		c := b.Open()
+		h := b.acquire(c, spec)
+		same, other := b.wait(c, spec), b.wait(b.Open(), spec)
+		require.Empty(b, same)
+		require.Empty(b, other)
+		require.NoError(b, h.Release(b.Context()))
+		require.NoError(b, b.granted(same).Release(b.Context()))
+		require.NoError(b, b.granted(other).Release(b.Context()))
+	})
+}
+
+func TestAContenderThatIsNotDescribedIsRefusedHonouredOrIgnored(t *testing.T) {
+	for others, is := range map[coord.Description]error{
+		{Prefix: "n_"}: coord.ErrForeign, {Prefix: "n_", Others: coord.HonourOthers}: coord.ErrBusy,
+		{Prefix: "n_", Others: coord.IgnoreOthers}: nil,
+	} {
+		for _, begins := range []string{"lock-", "", "0123456789abcdef0123456789abcdef__lock__", "_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-lock-"} {
+			runInBubble(t, string(others.Dialect())+begins, func(b bubble) {
+				_, _ = b.Unknown(mutex.Line.Dir, begins)
+				_, _ = b.Unknown(mutex.Line.Dir, "holder")
+				require.ErrorIs(b, coordtest.Err(b.Open().TryAcquire(b.Context(), in(others.Dialect()), first)), is)
+			})
+		}
+	}
+}
+
+func TestADescribedLineIsForExclusiveClaims(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, shared, any := b.Open(), anonymous, anonymous
+		shared.Exclusive, any.Line.AnyDialect = false, true
+		for _, spec := range []coord.Spec{shared, any, in("n_"), in(coord.Description{Prefix: "{who}"}.Dialect()), in(coord.Description{Prefix: "a/b"}.Dialect())} {
+			require.ErrorIs(b, coordtest.Err(c.Acquire(b.Context(), spec, first)), coord.ErrInvalid)
+			require.ErrorIs(b, coordtest.Err(c.TryAcquire(b.Context(), spec, first)), coord.ErrInvalid)
+		}
+		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialect(coord.ZooKeeper))
+		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorContains(b, err, "mutex")
+		_, err = b.acquire(c, anonymous).Downgrade(b.Context())
+		require.ErrorIs(b, err, coord.ErrInvalid)
+	})
+}
+
+func TestSeveralDescribedLinesShareADirectory(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		outer := b.acquire(c, in(coord.Named("a")))
+		reentrant := in(coord.Named("b"))
+		reentrant.Reentrant = true
+		inside := outer.Context(b.Context())
+		h, err := c.Acquire(inside, reentrant, first)
+		require.NoError(b, err)
+		require.NotEqual(b, outer.Node(), h.Node(), "another lock, not another handle")
+		again, err := c.Acquire(h.Context(inside), reentrant, first)
+		require.NoError(b, err)
+		require.Equal(b, h.Node(), again.Node())
+		require.ErrorIs(b, coordtest.Err(c.Acquire(h.Context(inside), in(coord.Named("a")), first)), coord.ErrInvalid, "it would wait for itself")
+	})
+}
+
+// As many as ask are granted, and each has the only node that is its own.
+func TestALostReplyToACreateIsMadeUpForWithoutAGUID(t *testing.T) {
+	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop(), zkembed.CarryOutLate(T / 4)} {
+		inBubble(t, func(b bubble) {
+			const n = 5
+			c, other := b.Open(), b.Open()
+			theirs := b.acquire(other, anonymous)
+			struck := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: n}, fault)
+			var waiting []<-chan outcome
+			for range n {
+				waiting = append(waiting, b.later(acquirer(c, anonymous, first)))
+			}
+			time.Sleep(2 * T)
+			require.Equal(b, n, struck.Fired())
+			require.Equal(b, n, b.owned(c.SessionID()), "neither two for a claim nor one for two")
+			require.NoError(b, theirs.Err())
+			require.NoError(b, theirs.Release(b.Context()))
+			for len(waiting) > 0 {
+				time.Sleep(time.Second)
+				granted := 0
+				for i := len(waiting) - 1; i >= 0; i-- {
+					if len(waiting[i]) == 0 {
+						continue
+					}
+					granted++
+					h := b.granted(waiting[i])
+					waiting = append(waiting[:i], waiting[i+1:]...)
+					defer func() { _ = h.Release(b.Context()) }()
+					require.NoError(b, h.Release(b.Context()))
+					break
+				}
+				require.Equal(b, 1, granted)
+			}
+			require.Zero(b, b.owned(c.SessionID()))
+		})
+	}
+}
+
+func TestANodeWithoutAGUIDThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
+	for times := 1; times < 4; times++ {
+		inBubble(t, func(b bubble) {
+			c, removed := b.straying()
+			late := b.lateCreates(c.SessionID(), T/4, times)
+			h := b.acquire(c, anonymous)
+			require.Equal(b, times, late.Fired())
+			time.Sleep(T)
+			require.NoError(b, h.Err(), "the hold is not touched")
+			require.Equal(b, []string{h.Node()}, b.nodesOf(c.SessionID()))
+			require.Len(b, removed, times)
+			require.NoError(b, h.Release(b.Context()))
+			b.acquire(b.Open(), anonymous)
+		})
+	}
+}
+
+func TestANodeWithoutAGUIDThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, removed := b.straying()
+		theirs := b.acquire(b.Open(), anonymous)
+		b.joinedLate(c, inLine(anonymous), T)
+		time.Sleep(2 * T)
+		require.Zero(b, b.owned(c.SessionID()))
+		require.Len(b, removed, 1)
+		require.NoError(b, theirs.Err())
+	})
+}
+
+// The node that another claim's create has left is as good as ours; ours, when
+// it comes, is one too many.
+func TestANodeThatWasMadeLateIsAdoptedOnceAndTheOtherIsRemoved(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, removed := b.straying()
+		b.joinedLate(c, inLine(anonymous), T/4)
+		next := b.lateCreates(c.SessionID(), T, 1)
+		h := b.acquire(c, anonymous)
+		time.Sleep(3 * T)
+		require.LessOrEqual(b, next.Fired(), 1)
+		require.NoError(b, h.Err())
+		require.Equal(b, []string{h.Node()}, b.nodesOf(c.SessionID()))
+		require.NotEmpty(b, removed)
+	})
+}
+
+// A search for strays takes no node for one that is being made, and a create
+// none that the search is about to delete.
+func TestTheSearchForStraysAndCreatesTakeTurns(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, _ := b.straying()
+		b.joinedLate(c, inLine(anonymous), T/4)
+		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 20}, zkembed.DelayReply(T/20))
+		var using sync.WaitGroup
+		for range 20 {
+			using.Go(func() {
+				h := b.acquire(c, anonymous)
+				require.NoError(b, h.Err())
+				require.NoError(b, h.Release(b.Context()))
+			})
+		}
+		using.Wait()
+		require.NotZero(b, slow.Fired()) // one may have found the late node instead
+		time.Sleep(T)
+		require.Zero(b, b.owned(c.SessionID()))
+	})
+}
+
+func TestACreateThatWaitsForAnotherEndsByItsContext(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, _ := b.straying()
+		hung := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.DelayReply(T/4))
+		one := b.later(acquirer(c, anonymous, first))
+		<-hung.Struck()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, anonymous, first)), context.DeadlineExceeded)
+		require.NoError(b, b.granted(one).Release(b.Context()))
+		require.NoError(b, b.acquire(c, anonymous).Release(b.Context()))
+	})
+}
+
+// After its session the client removes what it has left, and nothing of others
+// that has such a name.
+func TestAfterALostSessionNodesOfOthersStay(t *testing.T) {
+	for _, reply := range []zkembed.Action{zkembed.DelayReply(0), zkembed.Hang()} {
+		inBubble(t, func(b bubble) {
+			c := b.Open()
+			h := b.acquire(b.Open(), anonymous)
+			b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, reply)
+			waiting := b.wait(c, anonymous)
+			time.Sleep(T / 20)
+			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+			time.Sleep(2 * T)
+			require.NoError(b, h.Err())
+			require.Empty(b, waiting)
+			require.Equal(b, 1, b.owned(c.SessionID()))
+			require.NoError(b, h.Release(b.Context()))
+			require.NoError(b, b.granted(waiting).Release(b.Context()))
+		})
+	}
+}
+
+// The directory was removed and made again meanwhile, and names begin anew.
+func TestADeletionThatIsRepeatedSparesTheNextOwnerOfTheName(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		h := b.acquire(c, anonymous)
+		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
+		held := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Delay(T/10))
+		h.Abandon()
+		<-lost.Struck()
+		for b.exists(h.Node()) {
+			time.Sleep(time.Millisecond)
+		}
+		require.NoError(b, other.Delete(b.Context(), mutex.Line.Dir, -1))
+		next := b.acquire(other, anonymous)
+		require.Equal(b, h.Node(), next.Node())
+		time.Sleep(T)
+		held.Remove()
+		require.NoError(b, next.Err())
+		require.NoError(b, next.Release(b.Context()))
+	})
+}
+
+// What a claim costs does not depend on what its names look like.
+func TestADescribedLineCostsNoRequestMore(t *testing.T) {
+	cost := func(spec coord.Spec) (all zkembed.Counts) {
+		inBubble(t, func(b bubble) {
+			c := b.Open()
+			require.NoError(b, b.acquire(c, spec).Release(b.Context()))
+			all = b.asked(c, func() {
+				for range 10 {
+					require.NoError(b, b.acquire(c, spec).Release(b.Context()))
+				}
+				h := b.acquire(b.Open(), spec)
+				waiting := b.wait(c, spec)
+				time.Sleep(time.Second)
+				require.NoError(b, h.Release(b.Context()))
+				require.NoError(b, b.granted(waiting).Release(b.Context()))
+				synctest.Wait()
+			})
+		})
+		return all
+	}
+	curators := cost(strict)
+	for _, d := range described {
+		require.Equal(t, curators, cost(in(d)), d)
+	}
+}
+
+func TestARequestIsObeyedAsTheLineIsDescribed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		asks := in(coord.Description{Prefix: "n_", Revoke: "please"}.Dialect())
+		c := b.Open()
+		for _, spec := range []coord.Spec{anonymous, asks} {
+			h := b.acquire(c, spec)
+			time.Sleep(T / 10)
+			require.Error(b, inspect.Revoke(b.Context(), c, h.Node()), "it is not known how")
+			require.NoError(b, coordtest.Err(c.Set(b.Context(), h.Node(), []byte("unlock"), -1)))
+			time.Sleep(T / 10)
+			require.False(b, closed(h.Revoked()), "which means something else here")
+			err := inspect.RevokeIn(b.Context(), c, spec.Line.Dialect, h.Node())
+			time.Sleep(T / 10)
+			require.Equal(b, spec.Line.Dialect == asks.Line.Dialect, closed(h.Revoked()))
+			require.Equal(b, spec.Line.Dialect == asks.Line.Dialect, err == nil)
+			require.NoError(b, h.Release(b.Context()))
+		}
+	})
+}
+
+func TestF94AContenderThatIsNotDescribedIsReportedWhileAHoldLasts(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, heard := b.hearing(event.Foreign)
+		b.acquire(c, anonymous)
+		_, _ = b.Unknown(mutex.Line.Dir, "n_")
+		time.Sleep(2 * T)
+		require.Empty(b, heard, "it stands in the line")
+		node, _ := b.Unknown(mutex.Line.Dir, "lock-")
+		time.Sleep(2 * T)
+		require.Equal(b, node, (<-heard).Path)
+	})
+}
+
+func TestARefusalSaysWhichDialectSharesTheLine(t *testing.T) {
+	inDescribed(t, func(b bubble, begins string, spec coord.Spec) {
+		_, _ = b.Unknown(mutex.Line.Dir, begins)
+		err := coordtest.Err(b.Open().TryAcquire(b.Context(), strict, first))
+		require.ErrorIs(b, err, coord.ErrForeign)
+		_, said, _ := strings.Cut(err.Error(), `of the dialect "`)
+		said, _, _ = strings.Cut(said, `"`)
+		require.ErrorIs(b, coordtest.Err(b.Open().TryAcquire(b.Context(), in(coord.Dialect(said)), first)), coord.ErrBusy, said)
+	})
+}
