@@ -17,8 +17,8 @@
 //
 // # Guarantees
 //
-//   - A session is closed only when each connection that it was told on has
-//     been closed by all processes that had it, and none came in its place
+//   - A session is closed only when each connection on which it was announced
+//     has been closed by all processes that had it, and no other was made
 //     within the grace. A process that is stopped, swapped out or traced has
 //     not closed it.
 //   - Nothing depends on the attendant. Without it, or when it is killed,
@@ -28,8 +28,8 @@
 //     that lives.
 //   - A message that cannot be read ends its connection and nothing else.
 //   - A user's connections and all of them are limited ([Options]). The kernel
-//     says whose they are (SO_PEERCRED). Once one user's processes have told of
-//     a session, no other user's processes can.
+//     says whose they are (SO_PEERCRED). Once one user's processes have
+//     announced a session, no other user's processes can.
 //   - Secrets are kept in memory, and shown in no log and no error. A private
 //     key of the client's TLS configuration is one of them.
 //
@@ -44,16 +44,15 @@
 //     neither.
 //   - A child process has the connection only if it was passed on: see
 //     coord.WithAttendant. That copy ends with the attendant; a later attendant
-//     hears of the session only from the process itself.
+//     learns of the session only from the process itself.
 //   - A dialer of the client (coord.WithDialer) is not used: the attendant
 //     connects by TCP to the servers as the list names them, which must mean
-//     the same to it. A private key that cannot leave the process
-//     cannot be told; the client says so by event.SessionAttended. The
+//     the same to it. A private key that cannot leave the process cannot be
+//     passed on; the client reports that by event.SessionAttended. The
 //     attendant trusts the authorities that the client trusts, as far as they
 //     are known, and where a function of the program verifies servers, the
-//     certificates of those that it has accepted. The client looks every five
-//     seconds whether its certificates have been replaced, and tells of the new
-//     ones.
+//     certificates that it has accepted. The client checks every five seconds
+//     whether its certificates have been replaced, and passes the new ones on.
 //
 // # Cost
 //

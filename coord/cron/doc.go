@@ -35,12 +35,12 @@
 //     only when it is due.
 //   - A slot is due by the clock of the client that is first, but never more
 //     than a minute before the ensemble's clock says so
-//     ([coord.Client.EnsembleTime]). So a client whose clock is hours or years
-//     wrong, in either direction, keeps no slot from the others.
+//     ([coord.Client.EnsembleTime]). So a client whose clock is wrong by hours
+//     or years, in either direction, takes no slot from the others.
 //   - A slot that is over is not begun again, even by a client whose clock is
 //     behind or that was cut off, and even if its record was deleted.
-//   - A slot is run by one client at a time, and no more slots at a time than
-//     Beside says, under the conditions that package coord states.
+//   - A slot is run by one client at a time, and at most as many slots at a
+//     time as Beside says, under the conditions that package coord states.
 //   - With Attempts(n), the function is called n times at most, by all clients
 //     together, in whatever way they end.
 //   - Every call ends with its context, but for the function.
@@ -54,9 +54,9 @@
 //     as does [State]; [Cron.Rewind] mends it.
 //   - That the function's own effects happen once: see package once. The token
 //     of a [Slot] is for resources that can refuse an earlier attempt.
-//   - All clients should use the same schedule and the same options. What is due
-//     and what is left out is decided by whoever is first. Clients that
-//     [Describe] their job report another one at the path.
+//   - All clients should use the same schedule and the same options. The first
+//     client decides what is due and what is left out. Clients that [Describe]
+//     their job report another one at the path.
 //   - The first client of all begins with the slot after its arrival, by the
 //     ensemble's clock.
 //   - [State] counts the slots that were left out, but for the older ones where
@@ -85,7 +85,7 @@
 // # Cost
 //
 // A slot: 44 requests by the client that runs it, half of which delete the
-// record of an old one, and 5 by each other client, which hears of the
+// record of an old one, and 5 by each other client, which is told of the
 // beginning and the end. A client may need one write more to learn the
 // ensemble's time: before its first slot, and once a minute while its clock is
 // ahead by more than that. Each client has a watch on the mark, and while

@@ -51,9 +51,8 @@
 //   - That clients of Curator's and Kazoo's double barriers can take part: they
 //     have no rounds, and delete ready. A path with such a ready is refused
 //     ([coord.ErrForeign]), and Enter fails when they write ready while it
-//     waits: the round can begin no more. A path where no barrier was used yet,
-//     and other contenders stand, is refused as well; where one was, they are
-//     ignored.
+//     waits: the round cannot begin any more. A path with other contenders is
+//     refused as well, unless a barrier was used there: then they are ignored.
 //
 // # When the session or connection fails
 //

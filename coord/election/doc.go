@@ -28,8 +28,8 @@
 //     behind another: see [WithPriority] and [Term.Transfer].
 //   - When a leader dies, the next leads as soon as the dead one's session has
 //     ended: at the latest after the session timeout and two server ticks.
-//   - A candidate whose session died while it waited is not elected by the
-//     place it had; it stands again, at the end of the line.
+//   - A candidate whose session died while it waited loses its place, and joins
+//     again at the end of the line.
 //   - [Election.Leader] and [Election.Observe] report only a candidate that was
 //     first in line, with a living session, at a moment of the reading.
 //     Leader's answer is no older than the call, on any server; Observe never
@@ -48,7 +48,7 @@
 //     newest leader, compare tokens.
 //   - A leader that cannot reach the servers gives its term up when the trust
 //     window ends, a little before the servers do: for that time the line still
-//     shows it, though it leads no more.
+//     shows it, though it no longer leads.
 //   - Observe shows the latest state, not every state.
 //   - Leader and Observe may show a candidate that is first in line and steps
 //     aside.
@@ -89,11 +89,11 @@
 //
 // Campaign: create and list, which travel together, one round trip; then a read
 // of the directory's data, and the notice. Resign: one request. A candidate
-// watches the two before it, and its own node: when a leader goes, the two
-// behind it are woken, and no others. Proclaim: one request, one more before
-// its nodes are watched. Leader: an empty write, a list, a read of the notice
-// and one of the node, one after the other. Observe: the same at the beginning;
-// then a list and a read for each change, one read more when another leads, and
-// every observer wakes at each. In the Kazoo dialect there is no notice to make
-// or to read.
+// watches the two before it, and its node: when a leader goes, the two behind
+// it are woken, and no others. Proclaim: one request, one more before its nodes
+// are watched. Leader: an empty write, a list, a read of the notice and one of
+// the node, one after the other. Observe: the same at the beginning; then a
+// list and a read for each change, one read more when another leads, and every
+// observer wakes at each. In the Kazoo dialect there is no notice to make or to
+// read.
 package election

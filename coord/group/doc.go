@@ -29,13 +29,13 @@
 //     is cut off.
 //   - The order in which several clients that want one ID are given it.
 //   - A membership can be lost when the previous one under its ID ends: if that
-//     one's node was deleted by hand and its client leaves before it hears of
+//     one's node was deleted by hand and its client leaves before it is told of
 //     the deletion; or if a server carries its deletion out late (see package
 //     coord). The member is told within a round trip, and Stay joins again, but
 //     another may have joined by then.
 //   - A [coord.Hold.Txn] or Set of a member can be carried out under the next
-//     one with the same ID, in the same two cases: before its client hears of a
-//     deletion by hand (Set only within a round trip), and by a server, late.
+//     one with the same ID, in the same two cases: before its client is told of
+//     a deletion by hand (Set only within a round trip), and by a server, late.
 //   - Two calls of Join by one client, for one ID with the same data, at the
 //     same time: after a lost reply both may take one node for their own. Give
 //     them different data.

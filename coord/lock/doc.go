@@ -25,8 +25,8 @@
 // Those of package coord. In short: the hold ends before another can be granted
 // the lock; the order is the order of arrival at the server; after a crash of
 // the holder the next in line is granted the lock when the servers expire its
-// session, and only one more contender hears of it; after an error nothing is
-// left behind.
+// session, and only one more contender is woken; after an error nothing is left
+// behind.
 //
 // # Not guaranteed
 //
@@ -59,9 +59,9 @@
 //
 // Uncontended: create and list together, then delete: 3 requests in 2 round
 // trips (4 requests when held for more than 20 ms). A waiter: 1 or 2 reads in
-// one more round trip, one of its own node when the wait lasts for more than 20
-// ms (250 ms if 16 or more are before it), and usually one listing while its
-// predecessor still holds; it then holds as soon as it hears of the
+// one more round trip, one of its node when the wait lasts for more than 20 ms
+// (250 ms if 16 or more are before it), and usually one listing while its
+// predecessor still holds; it then holds as soon as it is told of the
 // predecessor's deletion. A release wakes the next, which is granted, and the
 // one after it, which lists. Try on a busy lock: 1 read. A turn of a local
 // queue costs no request; a node for which goroutines wait, or which lingers,

@@ -37,7 +37,7 @@
 //     is called n times at most, by all clients together, in whatever way they
 //     end. If Do's context ends before it calls the function, it takes the
 //     attempt back, which needs a server that answers within 50 ms.
-//   - The result is that of the one run whose end is on record. A client that
+//   - The result is the one of the run whose end is on record. A client that
 //     was cut off and goes on cannot overwrite it.
 //   - Records are deleted only while nobody has the job, by a transaction of
 //     one who holds its lock, at most 16 before each run.
@@ -50,18 +50,19 @@
 //     unless the Attempts are used up. Effects in ZooKeeper can be made by
 //     [coord.Hold.Txn]; other resources can refuse the token of an earlier run.
 //   - Without Keep and KeepLast, a server that lags behind may still show a
-//     record that [Once.Forget] has deleted: who asks there is given the former
+//     record that [Once.Forget] has deleted: a caller there gets the former
 //     result.
 //   - All who use a key should give the same options. Attempts are judged by
 //     each client for itself, and the runs of clients with neither Keep nor
-//     KeepLast are kept for ever, and do not count among the newest. Whoever
-//     comes to a record of other options reports that, once ([event.Differs]).
+//     KeepLast are kept for ever, and do not count among the newest. A client
+//     that finds a record of other options reports that, once
+//     ([event.Differs]).
 //   - While records are deleted, their jobs seem to run: TryDo can fail with
 //     [coord.ErrBusy].
 //   - With Keep and KeepLast, the log of a ledger numbers 2^31 runs in each of
 //     its four directories; then Do fails with [coord.ErrSequenceExhausted].
-//   - The order in which those who wait are granted a run is that of their
-//     arrival; who comes after the end of a job does not wait.
+//   - Callers that wait are granted a run in the order of their arrival; one
+//     that comes after the end of the job does not wait.
 //
 // # When the session or connection fails
 //
@@ -92,12 +93,12 @@
 // # Cost
 //
 // A job that was done: one read. A run: 10 requests in 5 round trips, and up to
-// 8 more where directories are missing, as for a new key. A run that is
-// a client's first within the session timeout also makes a node in guards,
-// which is deleted later. A client that waits: 8 requests; when the run ends,
-// or the next one begins, all who wait hear of it and read the record; when a
-// run's client crashes, only the next in line does. With Keep or KeepLast, each
-// call makes an empty write first, in one more round trip, to see the latest
+// 8 more where directories are missing, as for a new key. A run that is a
+// client's first within the session timeout also makes a node in guards, which
+// is deleted later. A client that waits: 8 requests; when the run ends, or the
+// next one begins, all who wait are woken and read the record; when a run's
+// client crashes, only the next in line does. With Keep or KeepLast, each call
+// makes an empty write first, in one more round trip, to see the latest
 // records; each run makes up to 10 more reads, in 2 more round trips, and 7
 // requests for each record that it deletes. With Keep, or before another
 // attempt, a client that has not written for a minute makes one write more, to

@@ -28,8 +28,8 @@
 //     has, fails with [ErrStale] and removes nothing.
 //   - A dead letter and its story ([DeadLetter]) are made along with the item's
 //     removal. The story does not name a last consumer that died with the item.
-//   - A letter that was acknowledged ([Queue.Acknowledge]) stays so until it
-//     is gone, and no other is by that, also if it has the same name.
+//   - A letter that was acknowledged ([Queue.Acknowledge]) stays so until it is
+//     gone; another one of the same name is not acknowledged by that.
 //   - A consumer alone receives by priority, then by age. Several consumers
 //     share the first items of the highest priority, eight for each consumer or
 //     a sixteenth of the queue; otherwise they receive in order.
@@ -55,8 +55,8 @@
 //     that is the first to claim it: a consumer over a slow network may get
 //     none as long as others have nothing to do.
 //   - That an item is received immediately when the first two idle consumers
-//     (see Cost) are both stopped or cut off. The others hear of it when one of
-//     their sessions ends, within the session timeout.
+//     (see Cost) are both stopped or cut off. The others are told when one of
+//     these sessions ends, within the session timeout.
 //   - That [Item.Deliveries] counts every delivery. It misses those to Kazoo,
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
 //     become dead letters either, and do not wait to be delivered again. It may count a Receive that was given up

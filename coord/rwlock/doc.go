@@ -79,8 +79,8 @@
 //
 // Uncontended, either side: create and list together, then delete: 3 requests
 // in 2 round trips (4 requests when held for more than 20 ms). A waiter: a read
-// of the node it waits for, in one more round trip, one of its own node when
-// that lasts, and one listing when the other has gone. When a writer goes, the
+// of the node it waits for, in one more round trip, one of its node when that
+// lasts, and one listing when the other has gone. When a writer goes, the
 // readers right behind it wake and no others; when readers go, only the writer
 // that waits for the last of them does. Try on a busy lock: 1 read. Downgrade:
 // 1 request. Inside of a hold: none.

@@ -40,16 +40,16 @@
 //     until its trust window ends.
 //   - Three things end a member: its context, Leave, and a refusal, since its
 //     list conflicts with the members' ([ErrKeys]), another has its ID
-//     ([ErrReplaced]), or the plan has no room for it ([coord.ErrTooLarge]).
-//     Who comes too much is refused, and what runs goes on.
+//     ([ErrReplaced]), or the plan has no room for it ([coord.ErrTooLarge]). A
+//     member that is too many is refused, and the others go on.
 //   - What goes wrong with one key stops that key: a function that fails is
 //     called again after 1 s to 1 min, one that hangs is given up after
 //     [DrainTimeout], and a key that another program's node keeps is tried for.
 //     The member says so ([OnEvent], [Shards.Status]).
-//   - What is set stays set: a list that [Shards.SetKeys] or a [ListVersion] made
-//     is followed by all who come with an older one. Members remember the list
-//     and the plan: if the plan is deleted or written over, or the servers lose
-//     their data, the planner writes it anew.
+//   - What is set stays set: a list of [Shards.SetKeys] or of a newer
+//     [ListVersion] replaces the lists of members that come with an older one.
+//     Members remember the list and the plan: if the plan is deleted or written
+//     over, or the servers lose their data, the planner writes it anew.
 //   - Every call ends with its context, Run when the functions have returned, or
 //     DrainTimeout and a second later.
 //
@@ -60,7 +60,7 @@
 //     (with an attendant, 0.3 s).
 //   - [MovesAtATime] and [Cooldown] are the planner's: give all members the same.
 //     They bound what the planner wants. A key whose owner dies moves at once.
-//   - A member that lags behind may ask for a key that it is to have no more.
+//   - A member that lags behind may ask for a key that it is no longer to have.
 //     The key then moves twice.
 //   - A function that has not returned a second after [DrainTimeout] has ended
 //     its context may still run while another owns the key. The token is for

@@ -26,23 +26,23 @@
 //     it; so n can be changed while programs run.
 //   - Those who wait are given numbers in the order of their arrival, but for
 //     owners that wait for the number they had.
-//   - An owner has one number. Where two processes go by its name, or its
-//     former session is still there, one waits until the other has gone,
-//     however many numbers are free, and keeps nobody else waiting.
+//   - An owner has one number. If two processes use one name, or the owner's
+//     former session still lives, one waits until the other has gone, even if
+//     numbers are free; it blocks nobody else.
 //   - Nobody is given the number of another owner earlier than its cooldown
 //     after it was released or lost.
 //   - After an error nothing is held.
 //
 // # Not guaranteed
 //
-//   - That at most n hold at a time, unless all have the same n. The first that
-//     comes with another n to those who hold reports that, once for a client
+//   - That at most n hold at a time, unless all have the same n. A client that
+//     finds another n than its own among the holders reports that, once
 //     ([event.Differs]).
 //   - The cooldown may take longer: it begins when any client that acquires
 //     finds the number free, not when it became so. It is measured by the
-//     leader's clock alone, in the nodes' times, and is wrong by as much as
-//     that is set, or another leader's clock differs; clients' clocks do not
-//     matter. No clock has a part in who holds a number.
+//     leader's clock alone, in the nodes' times, so it is wrong by as much as
+//     that clock is set, or another leader's differs. No clock has a part in
+//     who holds a number.
 //   - TryAcquire does not queue: it can take a number before those who wait. An
 //     owner without a number is refused ([coord.ErrBusy]) while others queue.
 //   - An owner whose number is beyond n is given another. The number stays its

@@ -21,19 +21,18 @@
 //     Set or TrySet returns nil, it was, and when they fail with anything but
 //     [coord.ErrUnconfirmed], it was not, nor will be.
 //   - Observe shows every change that lasts, and never goes back in time.
-//   - Nobody starves: who was outrun by others five times takes a turn that all
-//     clients of this module honour. Of ten clients, 0.5 to 60 ms away, each
-//     has at least a tenth of its fair share of the changes. A Set waits for
-//     nobody.
+//   - Nobody starves: a client that was outrun five times takes a turn, which
+//     all clients of this module honour. Of ten clients, 0.5 to 60 ms away,
+//     each has at least a tenth of its fair share of the changes. A Set waits
+//     for nobody.
 //   - Every call ends with its context. If others were faster until then, the
 //     error says how often.
 //
 // # Not guaranteed
 //
 //   - What Get and Observe return is as new as the server that answers, which
-//     may lag behind; Observe shows the latest state, not every state. What
-//     Change's function is given is the value that it replaces, or the change
-//     is not made.
+//     may lag behind; Observe shows the latest state, not every state. Change's
+//     function gets the value that it replaces, or the change is not made.
 //   - Order among those who change it at the same time: one succeeds, and the
 //     others try again, each time with a read and a write, and then one after
 //     the other (recipe.Record). Some ten clients may do that at a time, not
