@@ -109,41 +109,6 @@ func TestTheBarrierOutlivesTheClientThatSetItAndNamesIt(t *testing.T) {
 	})
 }
 
-func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		b := at(t, coordtest.Open(t, w.Proxy().Addr()), w.Path("barrier"))
-		for name, call := range map[string]func(context.Context) error{"set": b.Set, "open": b.Open, "wait": b.Wait} {
-			w.Proxy().Blackhole(1 | 2)
-			err := call(coordtest.Within(t, 50*time.Millisecond))
-			require.ErrorIs(t, err, context.DeadlineExceeded, name)
-			require.ErrorContains(t, err, w.Path("barrier"), name)
-			w.Proxy().Heal()
-		}
-		require.NoError(t, b.Open(coordtest.Limited(t)))
-	})
-}
-
-func TestAClosedClientGetsAnError(t *testing.T) {
-	w := zktest.New(t, zktest.Embedded)
-	c := coordtest.Open(t, w.ConnectString())
-	b := at(t, c, w.Path("barrier"))
-	require.NoError(t, b.Set(coordtest.Limited(t)))
-	passed := waiting(t, w, t.Context(), b, w.Path("barrier"))
-	require.NoError(t, c.Close(context.Background()))
-	require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, passed, "the end of the wait"), coord.ErrClosed)
-	require.ErrorIs(t, b.Set(coordtest.Limited(t)), coord.ErrClosed)
-	require.ErrorIs(t, b.Open(coordtest.Limited(t)), coord.ErrClosed)
-}
-
-func TestBadInputIsRefused(t *testing.T) {
-	w := zktest.New(t, zktest.Embedded)
-	c := coordtest.Open(t, w.ConnectString())
-	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b", "/a/../b", "/a\x00b"} {
-		require.ErrorIs(t, coordtest.Err(barrier.New(c, path)), coord.ErrInvalid, "%q", path)
-	}
-	require.ErrorIs(t, coordtest.Err(barrier.New(nil, "/barrier")), coord.ErrInvalid)
-}
-
 func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())

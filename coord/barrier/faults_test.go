@@ -107,17 +107,6 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 	})
 }
 
-func TestAThrottledRequestIsRepeated(t *testing.T) {
-	w := zktest.New(t, zktest.Embedded)
-	path := w.Path("barrier")
-	b := at(t, coordtest.Open(t, w.ConnectString()), path)
-	throttle := w.Embedded().Inject(zkembed.Match{PathPrefix: path, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-	require.NoError(t, b.Set(coordtest.Limited(t)))
-	require.NoError(t, b.Open(coordtest.Limited(t)))
-	require.NoError(t, b.Wait(coordtest.Limited(t)))
-	require.Equal(t, 3, throttle.Fired())
-}
-
 // The server may be behind; a wait that begins after Set has returned must wait
 // all the same, and must not take an opening that was over before for a new
 // one.

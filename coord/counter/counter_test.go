@@ -1,7 +1,6 @@
 package counter_test
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sync"
@@ -172,16 +171,6 @@ func TestAnAddWhoseRepliesAreLostCountsOnce(t *testing.T) {
 		require.NoError(b, err)
 		require.EqualValues(b, 2, got)
 	})
-}
-
-func TestWhatIsNoCounterIsRefused(t *testing.T) {
-	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
-	require.ErrorIs(t, coordtest.Err(counter.New(c, "/")), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(counter.New(nil, "/n")), coord.ErrInvalid)
-	require.ErrorIs(t, coordtest.Err(counter.New(c, "/n", nil)), coord.ErrInvalid)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
-	defer cancel()
-	require.ErrorIs(t, coordtest.Err(of(t, c, "/n").Add(ctx, 1)), context.DeadlineExceeded)
 }
 
 // It may write, and sees that there are data.

@@ -323,22 +323,6 @@ func TestAWaitLeavesNoWatchBehind(t *testing.T) {
 	})
 }
 
-func TestCallsEndWhenNoServerAnswers(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := scheduled(b, b.Open(), every(time.Minute))
-		silent := b.Server.Partition(zkembed.Cut{})
-		for name, call := range map[string]func(context.Context) error{
-			"Run":   func(ctx context.Context) error { return c.Run(ctx, (&diary{}).lasting(0)) },
-			"State": func(ctx context.Context) error { return coordtest.Err(c.State(ctx)) },
-		} {
-			begun := time.Now()
-			require.ErrorIs(b, call(b.Within(time.Second)), context.DeadlineExceeded, name)
-			require.LessOrEqual(b, time.Since(begun), 1100*time.Millisecond, name)
-		}
-		silent.Heal()
-	})
-}
-
 // Both take their options from one slice.
 func TestNewLeavesTheCallersOptionsAlone(t *testing.T) {
 	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
@@ -348,36 +332,9 @@ func TestNewLeavesTheCallersOptionsAlone(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", every(time.Minute), bad...)), coord.ErrInvalid)
 }
 
-func TestBadInputIsRefused(t *testing.T) {
-	w := zktest.New(t, zktest.Embedded)
-	c := coordtest.Open(t, w.ConnectString())
-	good := every(time.Minute)
-	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
-		require.ErrorIs(t, coordtest.Err(cron.New(c, path, good)), coord.ErrInvalid, "%q", path)
-	}
-	require.ErrorIs(t, coordtest.Err(cron.New(nil, "/cron", good)), coord.ErrInvalid)
-	for _, bad := range []cron.Schedule{nil, cron.In(nil, good), cron.WallClock(nil, good), cron.In(time.UTC, cron.WallClock(time.UTC, nil))} {
-		require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", bad)), coord.ErrInvalid)
-	}
-	for i, opts := range [][]cron.Option{
-		{nil},
-		{cron.Attempts(0, 0)},
-		{cron.Keep(0)},
-		{cron.KeepLast(0)},
-		{cron.Missed(0, 0)},
-		{cron.Missed(1001, 0)},
-		{cron.Missed(1, -1)},
-		{cron.Beside(0)},
-		{cron.Beside(1001)},
-		{cron.Jitter(-1)},
-		{cron.Clock(nil)},
-		{cron.Report(nil)},
-		{cron.Skip(), cron.Beside(2)},
-	} {
-		require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", good, opts...)), coord.ErrInvalid, i)
-	}
-	s := scheduled(t, c, good)
-	require.ErrorIs(t, s.Run(coordtest.Limited(t), nil), coord.ErrInvalid)
+func TestAScheduleAndAMarkThatMakeNoSenseAreRefused(t *testing.T) {
+	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
+	s := scheduled(t, c, every(time.Minute))
 	stuck := scheduled(t, c, scheduleFunc(func(t time.Time) time.Time { return t }))
 	require.ErrorContains(t, coordtest.Err(stuck.Begin(coordtest.Limited(t))), "not later")
 	require.NoError(t, coordtest.Err(c.Txn(coordtest.Limited(t), coord.SetOp("/cron/mark", []byte("scribble"), -1))))

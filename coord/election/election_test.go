@@ -187,13 +187,9 @@ func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 	})
 }
 
-func TestBadInputIsRefused(t *testing.T) {
+func TestDataThatCannotBeRightAreRefused(t *testing.T) {
 	s := onEmbedded(t)
 	c := coordtest.Open(s, s.w.ConnectString())
-	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
-		require.ErrorIs(s, coordtest.Err(election.New(c, path)), coord.ErrInvalid, "%q", path)
-	}
-	require.ErrorIs(s, coordtest.Err(election.New(nil, "/election")), coord.ErrInvalid)
 	e := s.at(c)
 	for _, request := range []string{"unlock", "__REVOKE__"} {
 		_, err := e.Campaign(coordtest.Limited(s), []byte(request))
@@ -206,30 +202,6 @@ func TestBadInputIsRefused(t *testing.T) {
 	require.ErrorIs(s, term.Proclaim(coordtest.Limited(s), make([]byte, 2<<20)), coord.ErrTooLarge)
 	require.NoError(s, term.Proclaim(coordtest.Limited(s), []byte("still fine")))
 	require.NoError(s, term.Resign(coordtest.Limited(s)))
-}
-
-func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
-	each(t, func(s scene) {
-		e := s.behind()
-		term := elected(s, e, "leader")
-		calls := map[string]func(context.Context) error{
-			"campaign":   func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
-			"leader":     func(ctx context.Context) error { _, err := e.Leader(ctx); return err },
-			"candidates": func(ctx context.Context) error { _, err := e.Candidates(ctx); return err },
-			"proclaim":   func(ctx context.Context) error { return term.Proclaim(ctx, []byte("new")) },
-			"run": func(ctx context.Context) error {
-				return e.Run(ctx, nil, func(context.Context, *election.Term) error { return nil })
-			},
-			"observe": func(ctx context.Context) error { return coordtest.Last(e.Observe(ctx)) },
-		}
-		for name, call := range calls {
-			s.w.Proxy().Blackhole(1 | 2)
-			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
-			s.w.Proxy().Heal()
-		}
-		require.NoError(s, term.Resign(coordtest.Limited(s)))
-		s.lined(0)
-	})
 }
 
 const T, electionPath = coordtest.T, "/election"

@@ -303,25 +303,6 @@ func TestWhatIsNoMemberIsRefused(t *testing.T) {
 	require.NoError(t, m.Leave(coordtest.Limited(t)))
 }
 
-func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
-	each(t, func(s scene) {
-		p := s.W.Proxy()
-		g := of(s, s.OpenAt(p.Addr()), s.W.Path("members"))
-		m := join(s, g, "a", "x")
-		p.Blackhole(proxy.Both)
-		for name, call := range map[string]func(context.Context) error{
-			"join":    func(ctx context.Context) error { return coordtest.Err(g.Join(ctx, "b", nil)) },
-			"stay":    func(ctx context.Context) error { return g.Stay(ctx, "b", nil) },
-			"set":     func(ctx context.Context) error { return m.Set(ctx, nil) },
-			"members": func(ctx context.Context) error { return coordtest.Err(g.Members(ctx)) },
-			"observe": func(ctx context.Context) error { return coordtest.Last(g.Observe(ctx)) },
-		} {
-			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
-		}
-		p.Heal()
-	})
-}
-
 // The process before was killed: the servers keep its session for a while.
 func TestAProcessThatWasStartedAgainJoinsWhenItsFormerSessionIsOver(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {

@@ -31,41 +31,6 @@ func quietly(t *testing.T, w *zktest.World, f func(*coord.Client)) zkembed.Count
 	return coordtest.Spent(w.Embedded(), c, func() { f(c) })
 }
 
-func TestAnUncontendedAcquireAndReleaseAreThreeRequests(t *testing.T) {
-	w := zktest.NewEmbedded(t)
-	const cycles = 100
-	counts := quietly(t, w, func(c *coord.Client) {
-		m := mutex(t, c, w.Path("lock"))
-		for range cycles {
-			require.NoError(t, coordtest.Acquire(t, m).Release(t.Context()))
-		}
-	})
-	t.Log(counts)
-	require.Equal(t, cycles, counts[zkembed.OpCreate])
-	require.Equal(t, cycles, counts[zkembed.OpDelete])
-	require.Equal(t, cycles, counts[zkembed.OpGetChildren2])
-	require.Equal(t, 3*cycles, counts.Total()-counts[zkembed.OpGetData])
-	// A hold that a busy machine keeps for more than 20 ms reads its own node.
-	require.LessOrEqual(t, counts[zkembed.OpGetData], cycles)
-}
-
-// In virtual time only what is delayed takes time. The list's reply stands
-// behind the create's, and adds no round trip.
-func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		m := mutex(b.T, b.Open(), "/lock")
-		h := coordtest.Acquire(b, m)
-		require.NoError(b, h.Release(b.Context()))
-		const way = 50 * time.Millisecond
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpDelete}}, zkembed.DelayReply(way))
-		begun := time.Now()
-		h = coordtest.Acquire(b, m)
-		require.NoError(b, h.Release(b.Context()))
-		require.Equal(b, 2, slow.Fired())
-		require.Equal(b, 2*way, time.Since(begun))
-	})
-}
-
 func TestABusyTryIsOneRead(t *testing.T) {
 	w := zktest.NewEmbedded(t)
 	h := coordtest.Acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("other")))

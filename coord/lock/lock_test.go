@@ -150,16 +150,6 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCannotBeRight(t *testing.T) {
-	require.ErrorIs(t, coordtest.Err(lock.New(nil, "/lock")), coord.ErrInvalid)
-	for _, opt := range []lock.Option{
-		nil, lock.Delay(0), lock.MaxHold(0, time.Second), lock.MaxHold(time.Second, -1),
-		lock.LocalQueue(0, time.Second), lock.LocalQueue(1, 0), lock.Linger(0),
-	} {
-		require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", opt)), coord.ErrInvalid)
-	}
-}
-
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *lock.Mutex {

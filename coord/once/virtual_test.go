@@ -280,26 +280,6 @@ func TestAnEndAfterTheContextsIsOnRecord(t *testing.T) {
 	})
 }
 
-func TestCallsEndWhenNoServerAnswers(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		o := ledger(b, b.Open(), "/jobs", once.Keep(time.Hour))
-		require.NoError(b, coordtest.Err(o.Do(b.Context(), "report", says(""))))
-		silent := b.Server.Partition(zkembed.Cut{})
-		for name, call := range map[string]func(context.Context) error{
-			"Do":     func(ctx context.Context) error { return coordtest.Err(o.Do(ctx, "other", never(b))) },
-			"TryDo":  func(ctx context.Context) error { return coordtest.Err(o.TryDo(ctx, "other", never(b))) },
-			"Forget": func(ctx context.Context) error { return o.Forget(ctx, "report") },
-			"Prune":  func(ctx context.Context) error { return coordtest.Err(o.Prune(ctx)) },
-			"List":   func(ctx context.Context) error { return coordtest.Last(o.List(ctx)) },
-		} {
-			begun := time.Now()
-			require.ErrorIs(b, call(b.Within(time.Second)), context.DeadlineExceeded, name)
-			require.LessOrEqual(b, time.Since(begun), 1100*time.Millisecond, name)
-		}
-		silent.Heal()
-	})
-}
-
 // The requests that the package's documentation names.
 func TestTheCostOfAJob(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {

@@ -62,37 +62,12 @@ func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeRightIsRefused(t *testing.T) {
+func TestAnItemThatIsTooLargeIsRefusedAndNothingElseIsHarmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.ErrorIs(b, coordtest.Err(queue.New(c, "relative")), coord.ErrInvalid)
-		require.ErrorIs(b, coordtest.Err(queue.New(c, "/q", queue.WithDeadLetters(0))), coord.ErrInvalid)
-		require.ErrorIs(b, coordtest.Err(queue.New(c, "/q", nil)), coord.ErrInvalid)
-		require.ErrorIs(b, coordtest.Err(queue.New(nil, "/q")), coord.ErrInvalid)
-		q := b.queue(c)
-		require.ErrorIs(b, q.Put(b.Context(), nil, nil), coord.ErrInvalid)
-		require.ErrorIs(b, q.Put(b.Context(), nil, queue.WithPriority(1000)), coord.ErrInvalid)
-		require.ErrorIs(b, q.Put(b.Context(), nil, queue.WithPriority(-1)), coord.ErrInvalid)
+		q := b.queue(b.Open())
 		require.ErrorIs(b, q.Put(b.Context(), make([]byte, 1<<20)), coord.ErrTooLarge)
 		require.NoError(b, q.PutBatch(b.Context(), nil))
 		put(b, q, "still works")
-	})
-}
-
-func TestReceiveAndTakeEndWithTheirContext(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		q := b.queue(b.Open())
-		for name, wait := range map[string]func(context.Context) error{
-			"receive": func(ctx context.Context) error { return coordtest.Err(q.Receive(ctx)) },
-			"take":    func(ctx context.Context) error { return coordtest.Err(q.Take(ctx)) },
-		} {
-			begun := time.Now()
-			require.ErrorIs(b, wait(b.Within(time.Second)), context.DeadlineExceeded, name)
-			require.Equal(b, time.Second, time.Since(begun), name)
-		}
-		cut := b.Server.Partition(zkembed.Cut{})
-		require.ErrorIs(b, q.Put(b.Within(time.Second), nil), context.DeadlineExceeded)
-		cut.Heal()
 	})
 }
 

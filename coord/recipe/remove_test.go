@@ -16,16 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/barrier"
 	"github.com/zkcoord/zkcoord/coord/counter"
 	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
-	"github.com/zkcoord/zkcoord/coord/election"
-	"github.com/zkcoord/zkcoord/coord/group"
-	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/coord/shards"
 	"github.com/zkcoord/zkcoord/coord/slots"
@@ -34,6 +30,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
+
+func TestMain(m *testing.M) { zktest.Main(m) }
 
 // everySecond is a schedule.
 type everySecond struct{}
@@ -275,26 +273,6 @@ func TestRemoveLooksAtTheLatestStateThoughItsServerLags(t *testing.T) {
 	})
 }
 
-// With a lost reply, Remove finds nothing any more.
-func TestRemoveIsRepeatedWhenItsReplyIsLost(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		c := b.Open()
-		for name, its := range tenants(b, c, "/r") {
-			if name == "cron" {
-				continue // its runner is there
-			}
-			if leave := its.use(b); leave != nil {
-				leave()
-			}
-			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.LoseReply())
-			require.NoError(b, its.remove(b.Context()), name)
-			for _, n := range b.Server.Nodes() {
-				require.False(b, strings.HasPrefix(n.Path, "/r"), n.Path)
-			}
-		}
-	})
-}
-
 // A ledger of that size takes several packets.
 func TestRemoveOfManyNodesDeletesThemAll(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
@@ -390,41 +368,16 @@ func TestF78WhoeverComesWhileARecipeIsRemovedIsServed(t *testing.T) {
 	})
 }
 
-func TestNoRecipeTakesTheServersOwnNodes(t *testing.T) {
+func TestTheServersOwnNodesAreNoRecipes(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		for _, at := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config/x"} {
-			for name, construct := range constructors(c) {
-				err := construct(at)
-				require.ErrorIs(b, err, coord.ErrInvalid, name)
-				require.ErrorContains(b, err, "the servers keep nodes of their own", name)
-			}
+			require.ErrorContains(b, recipe.Check(c, at), "the servers keep nodes of their own")
 			require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString()+at, coord.WithDialer(b.Server.DialContext))), coord.ErrInvalid)
 		}
-		for name, construct := range constructors(c) {
-			require.NoError(b, construct("/zookeepers"), name)
-			require.NoError(b, construct("/app/zookeeper"), name)
-		}
+		require.NoError(b, recipe.Check(c, "/zookeepers"))
+		require.NoError(b, recipe.Check(c, "/app/zookeeper"))
 	})
-}
-
-func constructors(c *coord.Client) map[string]func(at string) error {
-	return map[string]func(string) error{
-		"lock":           func(at string) error { return coordtest.Err(lock.New(c, at)) },
-		"rwlock":         func(at string) error { return coordtest.Err(rwlock.New(c, at)) },
-		"election":       func(at string) error { return coordtest.Err(election.New(c, at)) },
-		"barrier":        func(at string) error { return coordtest.Err(barrier.New(c, at)) },
-		"group":          func(at string) error { return coordtest.Err(group.New(c, at)) },
-		"semaphore":      func(at string) error { return coordtest.Err(semaphore.New(c, at, 2)) },
-		"slots":          func(at string) error { return coordtest.Err(slots.New(c, at, 2)) },
-		"double barrier": func(at string) error { return coordtest.Err(doublebarrier.New(c, at, 2)) },
-		"queue":          func(at string) error { return coordtest.Err(queue.New(c, at)) },
-		"once":           func(at string) error { return coordtest.Err(once.New(c, at)) },
-		"cron":           func(at string) error { return coordtest.Err(cron.New(c, at, everySecond{})) },
-		"shards":         func(at string) error { return coordtest.Err(shards.New(c, at)) },
-		"value":          func(at string) error { return coordtest.Err(value.New(c, at)) },
-		"counter":        func(at string) error { return coordtest.Err(counter.New(c, at)) },
-	}
 }
 
 func TestF78ARecipeLeavesAsManyNodesAsTheDocumentSays(t *testing.T) {

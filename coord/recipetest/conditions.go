@@ -92,8 +92,11 @@ func contextEnded[R any](w *world[R], call Call[R]) {
 	nodes := u.nodes()
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	begun := time.Now()
+	begun, before := time.Now(), w.server.SessionCounts(u.client.SessionID())
 	err := u.outcome(begin(ctx, u, call.Do))
+	if asked := w.server.SessionCounts(u.client.SessionID()).Since(before); asked.Total() > 0 && !call.Ends {
+		w.Errorf("the call asks for %v", asked)
+	}
 	if took := time.Since(begun); took > 0 && !call.Ends {
 		w.Errorf("the call takes %v", took)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestAWaiterWhoseNodesAreDeletedQueuesAgain(t *testing.T) {
@@ -127,29 +126,6 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 	})
 }
 
-func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
-	each(t, func(s scene) {
-		sem := s.of(s.open(s.w.Proxy().Addr()), 2)
-		s.release(coordtest.Acquire(s, sem))
-		// A client knows what it watches without asking.
-		one, other := s.of(s.open(s.w.Proxy().Addr()), 2), s.of(s.open(s.w.Proxy().Addr()), 2)
-		for name, call := range map[string]func(context.Context) error{
-			"acquire":    func(ctx context.Context) error { _, err := sem.Acquire(ctx); return err },
-			"try":        func(ctx context.Context) error { _, err := sem.TryAcquire(ctx); return err },
-			"many":       func(ctx context.Context) error { _, err := sem.AcquireN(ctx, 2); return err },
-			"set limit":  func(ctx context.Context) error { return sem.SetLimit(ctx, 2) },
-			"limit":      func(ctx context.Context) error { _, err := one.Limit(ctx); return err },
-			"contenders": func(ctx context.Context) error { _, err := other.Contenders(ctx); return err },
-		} {
-			s.w.Proxy().Blackhole(proxy.Both)
-			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
-			s.w.Proxy().Heal()
-		}
-		s.nodes(s.Queue.Dir, 0)
-		s.nodes(s.Leases.Dir, 0)
-	})
-}
-
 // The first in the queue gives up in the moment of its grant, or just before.
 func TestContextsThatEndAtAnyMomentLeaveNoLeaseBehind(t *testing.T) {
 	each(t, func(s scene) {
@@ -190,14 +166,6 @@ func TestLeasesAreRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 	require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrSequenceExhausted)
 	s.nodes(s.Leases.Dir, 0)
 	s.nodes(s.Queue.Dir, 0)
-}
-
-func TestAThrottledAcquireIsRepeated(t *testing.T) {
-	s := onEmbedded(t)
-	sem := s.client(2)
-	throttle := s.w.Embedded().Inject(zkembed.Match{PathPrefix: s.w.Path("semaphore"), Times: 5}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-	s.release(coordtest.Acquire(s, sem))
-	require.Equal(s, 5, throttle.Fired())
 }
 
 func TestTheDirectoriesMayBeReapedMeanwhile(t *testing.T) {

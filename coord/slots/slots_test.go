@@ -15,7 +15,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/slots"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -250,36 +249,6 @@ func TestAnOwnerIsForgotten(t *testing.T) {
 		require.Equal(s, slot.Token(), list[0].Holder.Token)
 		require.NotContains(s, list[0].Holder.Owner, "\n")
 		release(s, slot)
-	})
-}
-
-func TestWhatAreNoSlotsIsRefused(t *testing.T) {
-	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
-	for _, err := range []error{
-		coordtest.Err(slots.New(nil, "/ids", 1)), coordtest.Err(slots.New(c, "/", 1)), coordtest.Err(slots.New(c, "/ids", 0)),
-		coordtest.Err(slots.New(c, "/ids", 1, nil)), coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("", 0))),
-		coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("a", -1))), coordtest.Err(slots.New(c, "/ids", 1, slots.Durable("\xff", 0))),
-		coordtest.Err(slots.New(c, "/ids", 1, slots.Durable(strings.Repeat("x", 1001), 0))),
-	} {
-		require.ErrorIs(t, err, coord.ErrInvalid)
-	}
-}
-
-func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
-	each(t, func(s scene) {
-		p := s.W.Proxy()
-		pool := of(s, s.OpenAt(p.Addr()), s.W.Path("ids"), 2, slots.Durable("a", 0))
-		release(s, has(s, pool, 0))
-		p.Blackhole(proxy.Both)
-		for name, call := range map[string]func(context.Context) error{
-			"acquire": func(ctx context.Context) error { return coordtest.Err(pool.Acquire(ctx)) },
-			"try":     func(ctx context.Context) error { return coordtest.Err(pool.TryAcquire(ctx)) },
-			"list":    func(ctx context.Context) error { return coordtest.Err(pool.List(ctx)) },
-			"forget":  func(ctx context.Context) error { return pool.Forget(ctx, "a") },
-		} {
-			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
-		}
-		p.Heal()
 	})
 }
 

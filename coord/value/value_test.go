@@ -16,7 +16,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/value"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -185,41 +184,6 @@ func TestAValueOutlivesItsGuards(t *testing.T) {
 		require.Positive(b, b.Server.Reap(), "the guards' directory")
 		require.Equal(b, "one", string(get(b, of(b, b.Open(), "/config/value")).Data))
 	})
-}
-
-func TestWhatIsNoValueIsRefused(t *testing.T) {
-	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
-	for _, path := range []string{"", "/", "value", "/a//b"} {
-		require.ErrorIs(t, coordtest.Err(value.New(c, path)), coord.ErrInvalid, "%q", path)
-	}
-	require.ErrorIs(t, coordtest.Err(value.New(nil, "/value")), coord.ErrInvalid)
-}
-
-func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := w.Proxy()
-		v := of(t, coordtest.Open(t, p.Addr()), w.Path("value"))
-		require.NoError(t, v.Set(coordtest.Limited(t), nil))
-		p.Blackhole(proxy.Both)
-		for name, call := range map[string]func(context.Context) error{
-			"get":     func(ctx context.Context) error { return coordtest.Err(v.Get(ctx)) },
-			"change":  func(ctx context.Context) error { return v.Change(ctx, adding("a")) },
-			"observe": func(ctx context.Context) error { return coordtest.Last(v.Observe(ctx)) },
-		} {
-			require.ErrorIs(t, call(coordtest.Within(t, 50*time.Millisecond)), context.DeadlineExceeded, name)
-		}
-		p.Heal()
-	})
-}
-
-func TestWhatAChangeCosts(t *testing.T) {
-	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
-	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
-	v := of(t, c, "/value")
-	require.NoError(t, v.Change(coordtest.Limited(t), adding("a"))) // makes a guard
-	before := w.Embedded().SessionCounts(c.SessionID())
-	require.NoError(t, v.Change(coordtest.Limited(t), adding("a")))
-	require.Equal(t, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpMulti: 1}, w.Embedded().SessionCounts(c.SessionID()).Since(before))
 }
 
 // What was decided was about a value that this process watches, and that may

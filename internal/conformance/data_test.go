@@ -76,13 +76,13 @@ func doubleBarriers(t *testing.T) {
 		c{Name: "EnterWith", Requests: 7, RoundTrips: 6, Op: "enter", Do: as.keeps(func(b *doublebarrier.Barrier, ctx context.Context) (*doublebarrier.Member, error) {
 			return b.EnterWith(ctx, []byte("x"))
 		}), Ready: again},
-		c{Name: "Leave", Requests: 4, RoundTrips: 4, Do: leave, Ready: both(again, enter), Holds: true},
-		c{Name: "Gather", Requests: 5, RoundTrips: 5, Do: gather, Ready: both(again, enter), Holds: true},
+		c{Name: "Leave", Requests: 4, RoundTrips: 4, Do: leave, Ready: both(again, enter), Ends: true, Holds: true},
+		c{Name: "Gather", Requests: 5, RoundTrips: 5, Do: gather, Ready: both(again, enter), Ends: true, Holds: true},
 		c{Name: "Abandon", Requests: 1, RoundTrips: 1, Do: as.ends(func(m *doublebarrier.Member, ctx context.Context) error { return m.Abandon(ctx, nil) }), Ready: both(again, enter), Ends: true, Holds: true},
 		c{Name: "Do", Requests: 9, RoundTrips: 8, Holds: true, Do: as.does(func(b *doublebarrier.Barrier, ctx context.Context) error { return b.Do(ctx, inside) }), Ready: again},
 		c{Name: "Status", Requests: 2, RoundTrips: 2, Op: "status", Do: as.does(only((*doublebarrier.Barrier).Status)), Ready: again},
 		c{Name: "Absent", Requests: 1, RoundTrips: 1, Op: "status", Do: as.does(only((*doublebarrier.Barrier).Absent)), Ready: again},
-		c{Name: "Remove", Requests: 5, RoundTrips: 5, Op: "remove", Do: as.does((*doublebarrier.Barrier).Remove), Ready: again},
+		c{Name: "Remove", Done: as.gone, Requests: 5, RoundTrips: 5, Op: "remove", Do: as.does((*doublebarrier.Barrier).Remove), Ready: again},
 	)
 	as.run(t, of(2), refused, c{Name: "Enter of two", Do: enter, Waits: true, Unblock: enter})
 }
@@ -143,7 +143,7 @@ func queues(t *testing.T) {
 		c{Name: "Run", Do: as.does(func(q *queue.Queue, ctx context.Context) error {
 			return q.Run(ctx, func(context.Context, *queue.Item) error { return nil })
 		}), Waits: true},
-		c{Name: "Remove", Requests: 9, RoundTrips: 7, Op: "remove", Do: as.does((*queue.Queue).Remove), Ready: both(put, receive, ack)},
+		c{Name: "Remove", Done: as.gone, Requests: 9, RoundTrips: 7, Op: "remove", Do: as.does((*queue.Queue).Remove), Ready: both(put, receive, ack)},
 	)
 }
 
@@ -199,7 +199,7 @@ func jobs(t *testing.T) {
 		c{Name: "Withdraw", Requests: 1, RoundTrips: 1, Once: true, Do: as.ends((*once.Run).Withdraw), Ready: both(do("another"), begin), Ends: true, Holds: true},
 		c{Name: "List", Requests: 33, RoundTrips: 33, Op: "list", Do: func(ctx context.Context, o o) error { return coordtest.Last(o.it.List(ctx)) }, Ready: do("key")},
 		c{Name: "Forget", Requests: 8, RoundTrips: 7, Op: "forget", Do: as.does(func(l *once.Once, ctx context.Context) error { return l.Forget(ctx, "key") }), Ready: do("key"), Done: records(0)},
-		c{Name: "Remove", Requests: 14, RoundTrips: 11, Op: "remove", Do: as.does((*once.Once).Remove), Ready: do("key")},
+		c{Name: "Remove", Done: as.gone, Requests: 14, RoundTrips: 11, Op: "remove", Do: as.does((*once.Once).Remove), Ready: do("key")},
 	)
 	as.run(
 		t, func(c *coord.Client, path string) (*once.Once, error) { return once.New(c, path, once.KeepLast(5)) },
@@ -230,8 +230,19 @@ func schedules(t *testing.T) {
 				errs = append(errs, coordtest.Err(cron.New(o.c, o.path, bad)))
 			}
 			for _, opts := range [][]cron.Option{
-				{nil}, {cron.Attempts(0, 0)}, {cron.Keep(0)}, {cron.KeepLast(0)}, {cron.Missed(0, 0)}, {cron.Missed(1001, 0)}, {cron.Missed(1, -1)},
-				{cron.Beside(0)}, {cron.Beside(1001)}, {cron.Jitter(-1)}, {cron.Clock(nil)}, {cron.Report(nil)}, {cron.Skip(), cron.Beside(2)},
+				{nil},
+				{cron.Attempts(0, 0)},
+				{cron.Keep(0)},
+				{cron.KeepLast(0)},
+				{cron.Missed(0, 0)},
+				{cron.Missed(1001, 0)},
+				{cron.Missed(1, -1)},
+				{cron.Beside(0)},
+				{cron.Beside(1001)},
+				{cron.Jitter(-1)},
+				{cron.Clock(nil)},
+				{cron.Report(nil)},
+				{cron.Skip(), cron.Beside(2)},
 			} {
 				errs = append(errs, coordtest.Err(cron.New(o.c, o.path, minutely{}, opts...)))
 			}
@@ -245,7 +256,7 @@ func schedules(t *testing.T) {
 		c{Name: "Run", Op: "begin", Do: as.does(func(s *cron.Cron, ctx context.Context) error {
 			return s.Run(ctx, func(context.Context, *cron.Slot) ([]byte, error) { return nil, nil })
 		}), Waits: true},
-		c{Name: "Remove", Requests: 2, RoundTrips: 2, Op: "remove", Do: as.does((*cron.Cron).Remove)},
+		c{Name: "Remove", Done: as.gone, Requests: 2, RoundTrips: 2, Op: "remove", Do: as.does((*cron.Cron).Remove)},
 	)
 }
 
@@ -284,7 +295,7 @@ func keys(t *testing.T) {
 		c{Name: "Status", Requests: 6, RoundTrips: 5, Ready: set, Do: as.does(func(s *shards.Shards, ctx context.Context) error { _, _, err := s.Status(ctx); return err })},
 		c{Name: "Plan", Requests: 4, RoundTrips: 4, Op: "plan", Ready: set, Do: as.does(func(s *shards.Shards, ctx context.Context) error { _, _, err := s.Plan(ctx); return err })},
 		c{Name: "Run", Do: run, Waits: true},
-		c{Name: "Remove", Requests: 5, RoundTrips: 5, Op: "remove", Do: as.does((*shards.Shards).Remove), Ready: set},
+		c{Name: "Remove", Done: as.gone, Requests: 5, RoundTrips: 5, Op: "remove", Do: as.does((*shards.Shards).Remove), Ready: set},
 	)
 }
 
@@ -333,7 +344,7 @@ func values(t *testing.T) {
 		c{Name: "TrySet", Requests: 2, RoundTrips: 2, Once: true, Op: "change", Do: func(ctx context.Context, o o) error { return o.it.TrySet(ctx, o.kept, []byte("z")) }, Ready: both(set, change, as.keeps((*value.Value).Get)), Done: has("z")},
 		c{Name: "Observe", Requests: 2, RoundTrips: 2, Op: "observe", Do: as.does(first((*value.Value).Observe)), Ready: set},
 		c{Name: "Observe a change", Do: as.does(second((*value.Value).Observe)), Waits: true, Block: set, Unblock: set},
-		c{Name: "Remove", Requests: 6, RoundTrips: 6, Op: "remove", Do: as.does((*value.Value).Remove), Ready: set},
+		c{Name: "Remove", Done: as.gone, Requests: 6, RoundTrips: 6, Op: "remove", Do: as.does((*value.Value).Remove), Ready: set},
 	)
 }
 
@@ -353,6 +364,6 @@ func counters(t *testing.T) {
 		c{Name: "Set", Requests: 2, RoundTrips: 2, Once: true, Op: "set", Do: as.does(func(n *counter.Counter, ctx context.Context) error { return n.Set(ctx, 7) }), Ready: add, Done: has(7)},
 		c{Name: "Observe", Requests: 2, RoundTrips: 2, Op: "observe", Do: as.does(first((*counter.Counter).Observe)), Ready: add},
 		c{Name: "Observe a change", Do: as.does(second((*counter.Counter).Observe)), Waits: true, Block: add, Unblock: add},
-		c{Name: "Remove", Requests: 7, RoundTrips: 7, Op: "remove", Do: as.does((*counter.Counter).Remove), Ready: add},
+		c{Name: "Remove", Done: as.gone, Requests: 7, RoundTrips: 7, Op: "remove", Do: as.does((*counter.Counter).Remove), Ready: add},
 	)
 }

@@ -160,7 +160,7 @@ func semaphores(t *testing.T) {
 			return is(3)(o.it.Limit(ctx))
 		}},
 		c{Name: "Release", Requests: 2, RoundTrips: 1, Do: as.ends((*recipe.Group).Release), Ready: two, Ends: true, Holds: true},
-		c{Name: "Remove", Requests: 7, RoundTrips: 5, Op: "remove", Do: as.does((*semaphore.Semaphore).Remove), Ready: again},
+		c{Name: "Remove", Done: as.gone, Requests: 7, RoundTrips: 5, Op: "remove", Do: as.does((*semaphore.Semaphore).Remove), Ready: again},
 	)
 }
 
@@ -228,6 +228,6 @@ func numbers(t *testing.T) {
 		c{Name: "List", Requests: 4, RoundTrips: 4, Op: "list", Do: as.does(only((*slots.Slots).List)), Ready: acquire},
 		c{Name: "Forget", Requests: 4, RoundTrips: 4, Op: "forget", Do: as.does(func(s *slots.Slots, ctx context.Context) error { return s.Forget(ctx, "host") }), Ready: again},
 		c{Name: "Release", Requests: 1, RoundTrips: 1, Do: release, Ready: acquire, Ends: true, Holds: true},
-		c{Name: "Remove", Requests: 10, RoundTrips: 8, Op: "remove", Do: as.does((*slots.Slots).Remove), Ready: again},
+		c{Name: "Remove", Done: as.gone, Requests: 10, RoundTrips: 8, Op: "remove", Do: as.does((*slots.Slots).Remove), Ready: again},
 	)
 }

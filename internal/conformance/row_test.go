@@ -61,6 +61,12 @@ func (row[R, K]) ends(f func(K, context.Context) error) call[R, K] {
 	return func(ctx context.Context, o *object[R, K]) error { return f(o.kept, ctx) }
 }
 
+// gone fails while something is left at the recipe's path.
+func (row[R, K]) gone(ctx context.Context, o *object[R, K]) error {
+	_, there, err := o.c.Exists(ctx, o.path)
+	return is(false)(there, err)
+}
+
 // only returns the error alone of a call.
 func only[R, V any](f func(R, context.Context) (V, error)) func(R, context.Context) error {
 	return func(it R, ctx context.Context) error { return coordtest.Err(f(it, ctx)) }

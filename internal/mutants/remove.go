@@ -12,6 +12,6 @@ var remove = []mutant{
 		"Tree.part", `Who: another`, `Who: another[:0]`),
 	off("remove: the latest state counts", in(shared, "TestRemoveLooksAtTheLatest"),
 		"Remove", `c.Fresh()`, `c`),
-	off("no recipe has the servers' own nodes", in(shared, "TestNoRecipeTakes"),
+	off("no recipe has the servers' own nodes", in(shared, "TestTheServersOwnNodes"),
 		"CheckPlace", `case strings.HasPrefix(path+"/", "/zookeeper/"):`, `case false:`),
 }
