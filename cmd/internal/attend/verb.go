@@ -23,9 +23,9 @@ import (
 type Verb struct {
 	Socket  string        `env:"ZKCOORD_ATTEND" default:"/run/zkcoord/attend.sock" placeholder:"PATH" help:"Where to listen. A socket that systemd passes on takes its place."`
 	Mode    string        `default:"0660" help:"The mode of the socket, in octal: who may connect."`
-	Grace   time.Duration `default:"250ms" positive:"" help:"The time between the end of a process and that of its session, in which what it had sent may arrive."`
-	Most    int           `default:"10000" placeholder:"N" help:"Attend to so many clients at most."`
-	PerUser int           `default:"5000" placeholder:"N" help:"Attend to so many clients of one user at most."`
+	Grace   time.Duration `default:"250ms" positive:"" help:"From a process's end to its session's, for what it had sent to arrive."`
+	Most    int           `default:"10000" placeholder:"N" help:"Attend to N clients at most."`
+	PerUser int           `default:"5000" placeholder:"N" help:"Attend to N clients of one user at most."`
 	Metrics string        `placeholder:"HOST:PORT" help:"Serve metrics for Prometheus there, at /metrics."`
 	Check   bool          `help:"Ask whether an attendant listens at --socket: a health probe."`
 }

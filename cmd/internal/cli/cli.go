@@ -33,7 +33,7 @@ type verbs struct {
 
 	Demo          demo.DemoVerbs        `cmd:"" help:"See coordination at work, with real processes that are really killed."`
 	Lock          run.LockVerb          `cmd:"" help:"Run a command while holding a lock."`
-	Ls            see.LsVerb            `cmd:"" help:"List every lock, election, barrier, semaphore and queue at a path and below: who holds, how many wait, what is odd."`
+	Ls            see.LsVerb            `cmd:"" help:"List the recipes at a path and below: who holds, how many wait, what is odd."`
 	Graph         see.GraphVerb         `cmd:"" help:"Tell who waits for whom, over all paths, and whether some wait in a circle."`
 	Doctor        see.DoctorVerb        `cmd:"" help:"Look for what is wrong: servers, sessions, clocks, permissions, nodes left behind."`
 	Inspect       see.InspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`

@@ -18,23 +18,22 @@ type referenceVerb struct{}
 func (referenceVerb) Run(s *term.Streams, app *kong.Kong) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# zkcoord, the reference\n\n<!-- Written by the program: begin. -->\n\n%s\n\n", strings.TrimSpace(app.Model.Help))
-	b.WriteString("[running.md](running.md) explains how CMD runs under a lock, [looking.md](looking.md) what the other verbs show and do, and\n" +
-		"[troubleshooting.md](troubleshooting.md) what a message or an exit status asks for.\n\n")
+	b.WriteString("[running.md](running.md) explains how CMD runs under a lock, and has its variables; [looking.md](looking.md) what the other\n" +
+		"verbs show and do; [troubleshooting.md](troubleshooting.md) what a message or an exit status asks for.\n\n")
 	fmt.Fprintf(&b, "## Flags of every verb\n\n%s\n", flagTable(app.Model.Flags))
 	shared := sharedFlags(app.Model)
 	fmt.Fprintf(&b, "## Flags of several verbs\n\n%s\n", flagTable(shared))
 	for _, verb := range app.Model.Leaves(true) {
 		describe(&b, verb, shared)
 	}
-	fmt.Fprintf(&b, "## Exit statuses\n\n%s\n\n## Environment\n\n%s\n\n<!-- Written by the program: end. -->\n",
-		bullets(statuses), bullets(variables(app.Model)))
+	fmt.Fprintf(&b, "## Exit statuses\n\n%s\n\n<!-- Written by the program: end. -->\n", bullets(statuses))
 	_, err := fmt.Fprint(s.Out, b.String())
 	return err
 }
 
 func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 	fmt.Fprintf(b, "## %s\n\n```usage\n%s %s\n```\n\n", verbName(verb), term.Program, synopsis(verb))
-	fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(verb.Help+"\n\n"+verb.Detail))
+	fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(verb.Help+"\n\n"+withoutUsual(verb.Detail)))
 	own := slices.DeleteFunc(slices.Clone(verb.Flags), func(f *kong.Flag) bool { return hasFlag(shared, f) })
 	if table := flagTable(own); table != "" {
 		b.WriteString(table + "\n")
@@ -46,7 +45,7 @@ func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 		}
 	}
 	if len(others) > 0 {
-		fmt.Fprintf(b, "Of the [flags of several verbs](#flags-of-several-verbs): %s.\n\n", strings.Join(others, ", "))
+		fmt.Fprintf(b, "[Also](#flags-of-several-verbs): %s.\n\n", strings.Join(others, ", "))
 	}
 	lines, found := examples[verbName(verb)]
 	if !found {
@@ -59,9 +58,25 @@ func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 	b.WriteString("```\n\n")
 }
 
+// usual are the exit statuses that most verbs have, and that the document
+// explains once.
+var usual = []string{
+	"128+n if signal n ended it; ", "126 or 127 if it cannot be run; ", "126 or 127 if CMD cannot be run; ",
+	"; 69 no session with the servers", "; 64 usage",
+	"; 125 if something else kept CMD from being run", "; 125 if something else went wrong",
+}
+
+// withoutUsual leaves them out of what a verb's help says.
+func withoutUsual(detail string) string {
+	for _, status := range usual {
+		detail = strings.ReplaceAll(detail, status, "")
+	}
+	return detail
+}
+
 // sharedFlags are the flags that several verbs have with the same words.
 func sharedFlags(app *kong.Application) (shared []*kong.Flag) {
-	const several = 4
+	const several = 2
 	verbs := app.Leaves(true)
 	for _, verb := range verbs {
 		for _, f := range verb.Flags {

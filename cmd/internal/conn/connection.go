@@ -25,16 +25,16 @@ const closeWithin = 500 * time.Millisecond
 
 // Connection says which servers to use, and how.
 type Connection struct {
-	ZK   string   `name:"zk" env:"ZK_SERVERS" placeholder:"HOST:PORT,…" group:"connection" help:"The ZooKeeper servers, with a chroot if wanted."`
-	Auth []string `name:"auth" env:"ZK_AUTH" sep:"none" placeholder:"SCHEME:…" group:"connection" help:"Credentials to present, for example digest:user:password; may be repeated. Others can see a command line, so better put them into the environment, one per line."`
-	ACL  []string `name:"acl" env:"ZK_ACL" sep:"none" placeholder:"SCHEME:ID:PERMS,…" group:"connection" help:"The ACL of the nodes that are made, for example auth::cdrwa,world:anyone:r; may be repeated. By default everybody may do everything."`
+	ZK   string   `name:"zk" env:"ZK_SERVERS" placeholder:"HOST:PORT,…" group:"connection" help:"The ZooKeeper servers, and a chroot."`
+	Auth []string `name:"auth" env:"ZK_AUTH" sep:"none" placeholder:"SCHEME:…" group:"connection" help:"Credentials, such as digest:user:password; may be repeated. Others can read command lines: better use the environment, one per line."`
+	ACL  []string `name:"acl" env:"ZK_ACL" sep:"none" placeholder:"SCHEME:ID:PERMS,…" group:"connection" help:"The ACL of new nodes, such as auth::cdrwa,world:anyone:r; may be repeated. By default everybody may do everything."`
 	TlsOptions
-	SessionTimeout time.Duration `placeholder:"10s" positive:"" group:"connection" help:"After a crash, others wait so long. Demos use less."`
+	SessionTimeout time.Duration `placeholder:"10s" positive:"" group:"connection" help:"How long others wait after a crash."`
 	ServerTick     time.Duration `placeholder:"D" positive:"" group:"connection" help:"The servers' tickTime. Knowing it, CMD survives longer outages."`
 	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
-	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist, instead of warning of it."`
-	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant, which closes the session if this process is killed: others need not wait. See the verb attend."`
-	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
+	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist."`
+	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant: see attend."`
+	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path."`
 
 	EmptyVariables []string `kong:"-"` // those that were set and empty
 

@@ -23,7 +23,7 @@ const mostLabel = 256
 
 // Labelled is for the verbs whose nodes name their owner.
 type Labelled struct {
-	Label label `placeholder:"TEXT" help:"What inspect, ls, graph and the others call this process, along with host and process id. Default: the name of CMD, or else of this program."`
+	Label label `placeholder:"TEXT" help:"What others are shown of this process, with host and process id. Default: CMD's name."`
 }
 
 // label is what a user calls a process.
@@ -58,7 +58,7 @@ func (l Labelled) ApplyTo(c *Connection, command ...string) {
 
 // Waiting is for verbs that wait without running a command.
 type Waiting struct {
-	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
+	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
 }
 
 // Wait runs f with a context that ends by a signal, or with the timeout, whose

@@ -19,8 +19,8 @@ import (
 type stockVerb struct {
 	Workers int  `default:"8" help:"How many processes sell."`
 	Stock   int  `default:"500" help:"How many units there are."`
-	Kill    int  `default:"3" help:"How many processes to kill with SIGKILL in the middle of a sale, while they hold the lock."`
-	Unsafe  bool `help:"Do the same without the lock, and see what happens."`
+	Kill    int  `default:"3" help:"How many to kill in the middle of a sale."`
+	Unsafe  bool `help:"Without the lock."`
 }
 
 // stockResult is the last line of the demo.

@@ -21,7 +21,7 @@ import (
 
 // Surveyed is where a survey looks, and how far.
 type Surveyed struct {
-	Most int    `default:"100000" placeholder:"N" help:"Look at so many nodes at most, and say how many were left out."`
+	Most int    `default:"100000" placeholder:"N" help:"Look at N nodes at most."`
 	Path string `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
 

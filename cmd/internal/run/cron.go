@@ -29,19 +29,19 @@ const (
 )
 
 type CronVerb struct {
-	Missed     string         `enum:"skip,last,all" default:"last" help:"Which slots to run that nobody could begin in time: none that is late by more than a minute (skip), the last one (last), or all, at most 1000 (all)."`
-	Overlap    string         `enum:"queue,skip,beside" default:"queue" help:"What becomes of a slot that is due while one is being run: it waits, and is missed by then if another one is due (queue); it is left out (skip); another process runs it (beside)."`
-	Timezone   string         `placeholder:"ZONE" default:"UTC" help:"By which clock: UTC, or a name such as Europe/Berlin."`
-	Jitter     *time.Duration `placeholder:"D" help:"Begin each slot up to D later: the same time for the same slot in all processes."`
-	Attempts   *int           `placeholder:"N" help:"Run a slot again whose CMD failed, N times in all. Without it a slot whose CMD failed is over."`
+	Missed     string         `enum:"skip,last,all" default:"last" help:"Which slots to run that nobody began in time: none that is a minute late (skip), the last one, or all (at most 1000)."`
+	Overlap    string         `enum:"queue,skip,beside" default:"queue" help:"When a slot is due while one runs: it waits, and is missed if the next is due by then (queue), is left out (skip), or another process runs it (beside)."`
+	Timezone   string         `placeholder:"ZONE" default:"UTC" help:"UTC, or a name such as Europe/Berlin."`
+	Jitter     *time.Duration `placeholder:"D" help:"Begin each slot up to D later, in all processes alike."`
+	Attempts   *int           `placeholder:"N" help:"Run a slot whose CMD failed up to N times in all."`
 	Backoff    time.Duration  `placeholder:"D" help:"The time from a failure to the next attempt; it doubles after each."`
-	AtMostOnce bool           `help:"Never run a slot again whose CMD was started, whatever became of it. The same as --attempts=1."`
-	Keep       *time.Duration `placeholder:"D" positive:"" help:"Forget slots that ended longer ago than D, instead of all but the newest 100."`
+	AtMostOnce bool           `help:"Never start CMD twice, whatever became of it. The same as --attempts=1."`
+	Keep       *time.Duration `placeholder:"D" positive:"" help:"Forget slots that ended longer ago than D, not all but the newest 100."`
 	KeepLast   *int           `placeholder:"N" help:"Forget slots that are not of the newest N runs."`
 	List       bool           `help:"Show the slots on record at PATH, and how far the schedule has come."`
-	Rewind     bool           `help:"Have a schedule go on whose mark lies in the future, since a clock was wrong: it begins anew now. Set the clocks right first."`
-	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	OnRevoke   string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
+	Rewind     bool           `help:"Begin anew now, if a wrong clock put the mark into the future. Set the clocks right first."`
+	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OnRevoke   string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the schedule."`
 	Schedule   string         `arg:"" optional:"" help:"When: five fields as in a crontab, in quotes, or @hourly, @daily, @every 10m and the like."`
 	commandLine
@@ -53,9 +53,9 @@ type CronVerb struct {
 func (*CronVerb) Help() string {
 	return `Start it on each host, with the same schedule and options: each slot is run by one of them, whichever is first. It goes on until a signal ends it. CMD gets COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, COORD_INSTANT (such as 2026-11-23T16:05:00Z), and COORD_ATTEMPT (1 the first time) in its environment. A slot whose process died is run again by another one, unless with --at-most-once.
 
-Where the clocks change: a schedule with * as its hour goes on at its distance. Another one runs each time of day once: a time that is skipped at the moment of the change, and one that comes twice the first time.
+When clocks change, a schedule with * as its hour keeps its interval. Another runs each time of day once: a skipped one at the change, one that comes twice the first time.
 
-Exit status: 128+n if signal n ended it while it waited, and that of CMD, such as 0, if one was running then; 126 or 127 if CMD cannot be run; 69 no session with the servers at the beginning; 64 usage; 125 if something else kept CMD from being run. A CMD that fails does not end it.`
+Exit status: that of CMD, such as 0, if a signal came while CMD ran, and 128+n if it came during the wait; 126 or 127 if CMD cannot be run; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run. A CMD that fails does not end it.`
 }
 
 // Validate is called by kong.

@@ -27,14 +27,14 @@ const exitMissing = 79
 
 type DoubleBarrierVerb struct {
 	N         int            `short:"n" name:"members" required:"" placeholder:"N" help:"How many start together and finish together."`
-	Next      bool           `help:"When a round is under way without this process, wait for a place in a later one instead of exiting with 75."`
-	Least     int            `placeholder:"K" help:"A round may begin with K members, with all that have come when --last-call is over."`
+	Next      bool           `help:"If a round is under way, wait for a later one instead of exiting with 75."`
+	Least     int            `placeholder:"K" help:"After --last-call, begin with at least K members."`
 	LastCall  time.Duration  `placeholder:"D" default:"1m" help:"How long to wait for more than --least."`
-	Results   bool           `help:"What CMD writes into the file COORD_RESULT is its result; at the end, show the results of all."`
-	Report    *time.Duration `placeholder:"D" positive:"" help:"Tell on standard error, each D, how many have come, and later who has not finished."`
-	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
+	Results   bool           `help:"CMD writes its result into the file COORD_RESULT; show all results."`
+	Report    *time.Duration `placeholder:"D" positive:"" help:"Report each D on standard error who has come and finished."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The barrier's path."`
 	commandLine
 	limits
@@ -45,7 +45,7 @@ type DoubleBarrierVerb struct {
 func (*DoubleBarrierVerb) Help() string {
 	return `CMD starts when N processes have come, and this process exits when the commands of all of them have ended. CMD gets COORD_PATH, COORD_NODE, COORD_ROUND (1, 2, …), COORD_INDEX (0 to N-1, different for each) and COORD_MEMBERS (N) in its environment. When it fails, this process exits at once and is missing to the others.
 
-Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, was about to be, or was asked for before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place was lost, or asked for, before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // Run waits for the others, runs the command, and waits for the others again.

@@ -21,17 +21,17 @@ import (
 )
 
 type ElectVerb struct {
-	Data      *string        `placeholder:"TEXT" mayBeEmpty:"" help:"What --who and --observe tell of this candidate. Default: its label, host and process."`
-	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
-	Priority  *int           `placeholder:"N" help:"Of the candidates that say a priority, the one with the highest leads next."`
-	Health    string         `placeholder:"STRING" help:"Run STRING by the shell again and again: end CMD, and leave the line, when it fails three times in a row, and stand only when it succeeds."`
+	Data      *string        `placeholder:"TEXT" mayBeEmpty:"" help:"What --who and --observe show of this candidate. Default: its label, host and process."`
+	Again     bool           `help:"After a loss, stand again instead of exiting with 76."`
+	Priority  *int           `placeholder:"N" help:"Of the candidates with a priority, the highest leads next."`
+	Health    string         `placeholder:"STRING" help:"A shell command that checks health: CMD ends when it fails three times in a row. Stand only when it succeeds."`
 	Every     time.Duration  `name:"health-every" placeholder:"D" positive:"" default:"10s" help:"With --health: how often, and how long it may take."`
-	Transfer  string         `placeholder:"CANDIDATE" help:"Have the leader hand the lead to CANDIDATE: what it says, or its node."`
-	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
-	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
-	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
+	Transfer  string         `placeholder:"CANDIDATE" help:"Have the leader hand over to CANDIDATE, by its data or node."`
+	Who       bool           `help:"Show who leads; exit with 1 if nobody does."`
+	Observe   bool           `help:"Show who leads, now and at each change."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The election's path."`
 	commandLine
 	limits

@@ -211,14 +211,14 @@ func (t *turn) story(held float64, _ error) map[string]any {
 const releaseWithin = 2 * time.Second
 
 type LockVerb struct {
-	Shared    bool           `help:"Hold the lock together with others that say --shared. It excludes and is excluded by the plain lock."`
-	Slots     *int           `placeholder:"N" help:"Let N hold at a time. All who use the path must say the same number."`
-	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for all clients."`
+	Shared    bool           `help:"Hold it together with others that say --shared; the plain lock excludes them."`
+	Slots     *int           `placeholder:"N" help:"Let N hold at a time: the same N for all who use the path."`
+	Resize    bool           `help:"With --slots: change N for all clients."`
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
-	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait so long when the holder before did not release the lock. All who use the path must say so."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait for D if the last holder did not release the lock: the same for all who use the path."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Paths     conn.NodePaths `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
 	commandLine
 	limits
@@ -227,9 +227,9 @@ type LockVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*LockVerb) Help() string {
-	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment. Of several locks it holds all, or does not run; they are acquired in the order of their names, so that commands which take several this way never wait for each other in a circle, and each has variables with its number, such as COORD_TOKEN_2.
+	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment. Of several locks it holds all, or does not run; they are acquired in the order of their names, and each has variables with its number, such as COORD_TOKEN_2.
 
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // check refuses invalid options before anything is done.

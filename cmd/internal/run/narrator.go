@@ -27,7 +27,7 @@ const (
 
 // verbosely is an option of the verbs that run a command.
 type verbosely struct {
-	Verbose bool `short:"v" help:"Tell on standard error, while waiting and holding: who holds, the place in the line, outages."`
+	Verbose bool `short:"v" help:"Report the wait and the hold on standard error."`
 }
 
 // narrator says how a command's wait and hold go. It never waits: it writes to

@@ -25,17 +25,17 @@ const exitGivenUp = 80
 const recordWithin = 10 * time.Second
 
 type OnceVerb struct {
-	AtMostOnce bool           `help:"Never run CMD again once it was started, whatever became of it. The same as --attempts=1."`
-	Attempts   *int           `placeholder:"N" help:"Give up after CMD was started N times, by all processes together."`
+	AtMostOnce bool           `help:"Never start CMD twice, whatever became of it. The same as --attempts=1."`
+	Attempts   *int           `placeholder:"N" help:"Start CMD N times at most, in all processes together."`
 	Backoff    time.Duration  `placeholder:"D" help:"The time from a failure to the next attempt; it doubles after each."`
 	Keep       *time.Duration `placeholder:"D" positive:"" help:"Forget jobs that ended longer ago than D."`
 	KeepLast   *int           `placeholder:"N" help:"Forget jobs that are not of the newest N runs."`
 	Try        bool           `help:"Do not wait: exit with 75 if another process runs the job."`
 	List       bool           `help:"Show the jobs at PATH, and what became of them."`
-	Forget     bool           `help:"Forget what became of KEY: it is to be done again."`
-	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for another process that runs the job, connecting included, then exit with 124."`
-	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	OnRevoke   string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
+	Forget     bool           `help:"Forget what became of KEY: it is done again."`
+	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
+	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OnRevoke   string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the jobs."`
 	Key        string         `arg:"" optional:"" help:"What is to be done once: any text of up to 200 bytes."`
 	commandLine
@@ -45,9 +45,9 @@ type OnceVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*OnceVerb) Help() string {
-	return `CMD runs if KEY was not done yet: if no CMD of it has exited with 0. While another process runs it, this one waits. CMD gets COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, COORD_KEY, and COORD_ATTEMPT (1 the first time) in its environment.
+	return `CMD runs unless a CMD of KEY has exited with 0. While another process runs it, this one waits. CMD gets COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, COORD_KEY, and COORD_ATTEMPT (1 the first time) in its environment.
 
-Exit status: 0 if KEY is done, by this process or before; CMD's if it failed; 80 if CMD was not run because its attempts are used up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock of the job was lost, was about to be, or was asked for before CMD ended; 75 another process runs it (--try); 124 not done in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: 0 if KEY is done, by this process or before; CMD's if it failed; 80 if its attempts are used up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the job was lost, or asked for, before CMD ended; 75 another process runs it (--try); 124 not done in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // Validate is called by kong.

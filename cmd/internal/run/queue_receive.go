@@ -21,11 +21,11 @@ import (
 const ackWithin = 10 * time.Second
 
 type queueReceive struct {
-	Backoff   time.Duration  `default:"1s" help:"The time from the first failure with an item to its next delivery; it doubles after each. Items behind it come first."`
-	Dead      *int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead, instead of delivering it again."`
-	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
+	Backoff   time.Duration  `default:"1s" help:"From an item's first failure to its next delivery; it doubles after each."`
+	Dead      *int           `placeholder:"N" help:"Move an item delivered N times to the queue at PATH/dead."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The queue's path."`
 	commandLine
 	limits
@@ -36,7 +36,7 @@ type queueReceive struct {
 func (*queueReceive) Help() string {
 	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue, and is delivered again later (--backoff). It is stopped before another can have the item.
 
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, was about to be, or was asked for before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the item was lost, or asked for, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 func (v *queueReceive) check() error {

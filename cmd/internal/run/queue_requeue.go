@@ -13,7 +13,7 @@ import (
 
 // letters are what a verb is about that does something with dead letters.
 type letters struct {
-	All     bool          `help:"All letters; requeue leaves out those that a consumer of the dead letters has."`
+	All     bool          `help:"All letters; requeue leaves out those that a consumer has."`
 	Path    conn.NodePath `arg:"" predictor:"path" help:"The queue's path, without /dead."`
 	Letters []string      `arg:"" optional:"" help:"The letters' names: entry-100-0000000042, as dead shows them."`
 }

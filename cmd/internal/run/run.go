@@ -95,8 +95,8 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 
 // limits bound how long a command runs that does not end by itself.
 type limits struct {
-	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request, when it has run for so long."`
-	StopGrace *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request, when it runs for so long after HUP, INT, QUIT or TERM was passed on to it."`
+	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD when it has run for D."`
+	StopGrace *time.Duration `placeholder:"D" positive:"" help:"End CMD when it runs for D after HUP, INT, QUIT or TERM was passed on to it."`
 }
 
 // commandLine is the command of a verb that runs one: words that follow, or a

@@ -19,19 +19,19 @@ import (
 type ShardsVerb struct {
 	Keys         []string       `placeholder:"KEY,…" help:"The keys. Without, those that there are."`
 	Ranges       int            `placeholder:"N" help:"The keys are N ranges of a hash."`
-	ListVersion  int64          `placeholder:"N" help:"The version of the list, 0 by default: a newer list replaces an older one, and who has the older follows."`
-	ID           string         `name:"id" placeholder:"NAME" help:"The member's name. One that is back under its name gets its keys again."`
-	Weight       int            `placeholder:"N" default:"1" help:"The member's share, relative to other members'."`
-	Zone         string         `placeholder:"NAME" help:"Where the member is: a key that must move prefers its zone."`
-	Data         string         `placeholder:"TEXT" mayBeEmpty:"" help:"What others are told of the member, such as its address."`
+	ListVersion  int64          `placeholder:"N" help:"The list's version, 0 by default: a newer list replaces an older one."`
+	ID           string         `name:"id" placeholder:"NAME" help:"The member's name: back under it, a process gets its keys again."`
+	Weight       int            `placeholder:"N" default:"1" help:"The member's share, relative to others'."`
+	Zone         string         `placeholder:"NAME" help:"A key that must move prefers its zone."`
+	Data         string         `placeholder:"TEXT" mayBeEmpty:"" help:"What others see of the member, such as its address."`
 	Moves        int            `placeholder:"N" help:"Move at most N keys at a time."`
 	Cooldown     time.Duration  `placeholder:"D" help:"Leave a key that has moved where it is for D."`
-	DrainTimeout time.Duration  `placeholder:"D" positive:"" default:"30s" help:"How long CMD may take to end when its key is to move. Then KILL follows."`
-	FailFast     bool           `help:"End with the status of the first CMD that fails, instead of running it again."`
-	Set          bool           `help:"Make --keys or --ranges the list, which members that run follow."`
+	DrainTimeout time.Duration  `placeholder:"D" positive:"" default:"30s" help:"From TERM to KILL when CMD's key is to move."`
+	FailFast     bool           `help:"End with the first CMD that fails, instead of running it again."`
+	Set          bool           `help:"Make --keys or --ranges the list of all members."`
 	Plan         bool           `help:"Show which keys would move, and move none."`
 	Without      []string       `placeholder:"ID" help:"With --plan: if this member were gone."`
-	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
+	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
 	Path         conn.NodePath  `arg:"" predictor:"path" help:"The path of the shards."`
 	commandLine
 }
@@ -42,7 +42,7 @@ func (*ShardsVerb) Help() string {
 
 TERM or INT gives all keys to other members, and ends when they have moved; a second one ends at once.
 
-Exit status: 0 after TERM or INT; with --fail-fast that of a CMD that failed, 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 78 if members that run have another list of keys, this member's ID is taken, or the plan has no room for it; 69 no session with the servers; 64 usage; 125 if something else went wrong.`
+Exit status: 0 after TERM or INT; with --fail-fast that of a CMD that failed; 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 78 if members that run have another list of keys, this member's ID is taken, or the plan has no room for it; 69 no session with the servers; 64 usage; 125 if something else went wrong.`
 }
 
 // exitConfiguration: the members disagree.

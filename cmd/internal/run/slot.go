@@ -19,14 +19,14 @@ import (
 )
 
 type SlotVerb struct {
-	Durable   string         `placeholder:"NAME" help:"Keep the number for NAME, such as a host, also when this process has ended."`
-	Cooldown  *time.Duration `placeholder:"D" help:"With --durable: nobody else is given the number before NAME has been away for D. Default: 0."`
+	Durable   string         `placeholder:"NAME" help:"Keep the number for NAME, such as a host, after this process."`
+	Cooldown  *time.Duration `placeholder:"D" help:"With --durable: nobody else gets the number before NAME has been away for D."`
 	Try       bool           `help:"Do not wait: exit with 75 if no number is free."`
 	List      bool           `help:"Show the numbers at PATH: who holds them, and whose they are."`
-	Forget    string         `placeholder:"NAME" help:"Let others have the number that was kept for NAME."`
-	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when what it runs under is about to be lost, or was asked for. Default: a sixth of the session timeout."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for what CMD runs under: end CMD (term), or go on (ignore)."`
+	Forget    string         `placeholder:"NAME" help:"Let others have the number kept for NAME."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The path of the slots."`
 	N         string         `arg:"" optional:"" help:"How many there are: CMD gets one of the numbers from 0 to N-1."`
 	commandLine
@@ -38,7 +38,7 @@ type SlotVerb struct {
 func (*SlotVerb) Help() string {
 	return `CMD runs while it has a number of its own, the lowest that is free. It gets COORD_SLOT, the number, and COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, in its environment.
 
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the number was lost, was about to be, or was asked for before CMD ended; 75 none is free (--try), or the number is held (--forget); 124 no number in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the number was lost, or asked for, before CMD ended; 75 none is free (--try), or the number is held (--forget); 124 no number in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // Validate is called by kong.

@@ -18,8 +18,8 @@ import (
 )
 
 type BreakVerb struct {
-	Node string        `help:"Remove this contender, by its node's name or path, instead of the holders. At a queue: take this item, or all of this consumer, back."`
-	Yes  bool          `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
+	Node string        `help:"This contender's node, instead of the holders'. At a queue: this item, or all of this consumer."`
+	Yes  bool          `short:"y" help:"Do not ask. Needed without a terminal."`
 	Path conn.NodePath `arg:"" predictor:"path" help:"The lock's path."`
 }
 
@@ -86,10 +86,10 @@ func (v *BreakVerb) confirm(s *term.Streams, found []look.Contender) bool {
 }
 
 type RevokeVerb struct {
-	Node       string         `help:"Ask this contender, by its node's name or path, instead of the holders. At a queue: the one that has this item, or is this consumer."`
+	Node       string         `help:"Ask the contender with this node. At a queue: who has this item, or this consumer."`
 	Wait       bool           `help:"Wait until it has given up."`
-	ForceAfter *time.Duration `placeholder:"D" help:"Wait so long, then take the lock by force. Implies --wait."`
-	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Stop waiting after that time, and exit with 124. Implies --wait."`
+	ForceAfter *time.Duration `placeholder:"D" help:"After D, take the lock by force. Implies --wait."`
+	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Stop waiting after D, and exit with 124. Implies --wait."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The lock's path."`
 }
 

@@ -21,7 +21,7 @@ import (
 
 type ExporterVerb struct {
 	Listen string   `default:"127.0.0.1:9141" help:"Where to listen; port 0 takes a free one."`
-	Most   int      `default:"10000" placeholder:"N" help:"Look at so many nodes for each path at most."`
+	Most   int      `default:"10000" placeholder:"N" help:"Look at N nodes at most, for each path."`
 	Paths  []string `arg:"" name:"path" predictor:"path" help:"Where to look: the paths themselves and all below them."`
 }
 

@@ -104,9 +104,9 @@ func writeListing(to term.Page, s *look.Survey) {
 }
 
 type HeldVerb struct {
-	Node    string        `placeholder:"NODE" help:"Ask of the holder with this node, by its name or path."`
-	Token   int64         `placeholder:"N" help:"Ask of the holder with this fencing token."`
-	Timeout time.Duration `default:"5s" positive:"" help:"Answer within so long, connecting included; exit with 69 if it is not known by then."`
+	Node    string        `placeholder:"NODE" help:"The holder's node, by name or path."`
+	Token   int64         `placeholder:"N" help:"The holder's fencing token."`
+	Timeout time.Duration `default:"5s" positive:"" help:"Exit with 69 if it is not known by then."`
 	Path    string        `arg:"" optional:"" predictor:"path" help:"The path of what is held. Inside of CMD it may be left out: all that CMD runs under is asked for then."`
 }
 

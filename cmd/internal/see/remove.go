@@ -12,7 +12,7 @@ import (
 )
 
 type RemoveVerb struct {
-	Yes  bool          `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
+	Yes  bool          `short:"y" help:"Do not ask. Needed without a terminal."`
 	Path conn.NodePath `arg:"" predictor:"path" help:"The path of a semaphore, a double barrier, a queue, a ledger of once, a schedule, slots or shards."`
 }
 
@@ -20,7 +20,7 @@ type RemoveVerb struct {
 func (*RemoveVerb) Help() string {
 	return `Deletes what is left at PATH when nobody uses it any more: a semaphore's limit, an empty queue, the records of once and cron, the plan of shards. It is refused while anybody is there. Locks, elections and groups leave nothing: the servers delete their directories. An opened barrier is gone.
 
-Exit status: 0 if it is gone; 75 if anybody is there, whom the message names; 1 if you decline, if nothing that can be removed was found, or if the servers refused the request; 66 if there is no node at PATH; 69 no session with the servers; 64 usage.`
+Exit status: 0 if it is gone; 75 if anybody is there, whom the message names; 1 if you decline, if there is nothing to remove, or if the request was refused; 66 if there is no node at PATH; 69 no session with the servers; 64 usage.`
 }
 
 // Run asks, and removes.

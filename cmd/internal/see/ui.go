@@ -24,7 +24,7 @@ type UIVerb struct {
 	AllowRemote bool          `help:"Listen beyond loopback, too, unencrypted."`
 	AllowBreak  bool          `help:"Let the page revoke and break, each after a question."`
 	Every       time.Duration `default:"2s" positive:"" help:"How often to look, while the page is looked at."`
-	Most        int           `default:"10000" placeholder:"N" help:"Look at so many nodes at most."`
+	Most        int           `default:"10000" placeholder:"N" help:"Look at N nodes at most."`
 	Path        string        `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
 
