@@ -222,9 +222,6 @@ func (c *Cron) Ledger() *once.Once { return c.ledger }
 // 2026-11-23T16:05:00Z.
 func Key(slot time.Time) string { return slot.UTC().Format(time.RFC3339Nano) }
 
-// Parts are the names of the nodes below a schedule's path.
-func Parts() []string { return append(once.Parts(), "mark", "runners") }
-
 // begins returns when a slot is due.
 func (c *Cron) begins(slot time.Time) time.Time {
 	if c.jitter == 0 {

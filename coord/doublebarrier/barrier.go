@@ -23,9 +23,6 @@ const small = 32
 // Kind is the kind of a member: what marks its node's name.
 const Kind string = "member"
 
-// Parts are the names of the nodes below a barrier's path that are no members.
-func Parts() []string { return []string{ready} }
-
 const ready = "ready"
 
 // Barrier is a double barrier for n members on a path. It is configuration, not

@@ -12,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/layout"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -41,7 +42,7 @@ func TestWhyAMemberGaveUpIsToldToTheOthers(t *testing.T) {
 		leave(t, round(t, bs...)...)
 		names, err := open(t, w.ConnectString()).Children(t.Context(), w.Path("b"))
 		require.NoError(t, err)
-		require.Equal(t, doublebarrier.Parts(), names, "the reason is gone with its round")
+		require.Equal(t, layout.DoubleBarrier, names, "the reason is gone with its round")
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // Group is a group at a path. It is configuration, not state, and safe for
@@ -24,21 +25,13 @@ type Group struct {
 	suffix string // of a member's node
 }
 
-// Suffix returns what the names of members' nodes end with in a dialect.
-func Suffix(d coord.Dialect) string {
-	if d == coord.Kazoo {
-		return "__party__"
-	}
-	return ""
-}
-
 // New returns the group at path, a directory that is made when it is needed. It
 // does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Group, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
-	return &Group{client, path, Suffix(client.Dialect())}, nil
+	return &Group{client, path, layout.MemberSuffix(client.Dialect())}, nil
 }
 
 // Membership is a hold that excludes others from the ID, until it is left.

@@ -20,9 +20,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// Parts are the names of the nodes below a ledger's path.
-func Parts() []string { return []string{"keys", "log", "guards"} }
-
 const (
 	spread  = 32  // directories of keys: 100,000 keys are listed by less than 1 MB each
 	logs    = 4   // directories of the log

@@ -38,7 +38,7 @@ func (q *Queue) Acknowledged(ctx context.Context) ([]string, error) {
 }
 
 // acknowledge makes the node that acknowledges a letter, while there is one.
-func (l layout) acknowledge(ctx context.Context, letter string, dir coord.Stat) error {
+func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) error {
 	if !isEntry(letter) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, letter)
 	}
@@ -63,13 +63,13 @@ func (l layout) acknowledge(ctx context.Context, letter string, dir coord.Stat) 
 // acknowledgement is the node that acknowledges a letter. The letters' names
 // come again when their directory is made anew, so it has the transaction that
 // made that, in two parts: ten digits at the end would be a contender's.
-func (l layout) acknowledgement(letter string, dir coord.Stat) string {
+func (l nodes) acknowledgement(letter string, dir coord.Stat) string {
 	return fmt.Sprintf("%s/%s-in-%x.%x", l.at.Acknowledged, letter, dir.Czxid>>32, uint32(dir.Czxid))
 }
 
 // acknowledged lists the letters of this queue that are acknowledged, and the
 // nodes that acknowledge none that is there.
-func (l layout) acknowledged(ctx context.Context) (letters, orphans []string, err error) {
+func (l nodes) acknowledged(ctx context.Context) (letters, orphans []string, err error) {
 	nodes, err := l.client.Children(ctx, l.at.Acknowledged)
 	if errors.Is(err, coord.ErrNoNode) || err == nil && len(nodes) == 0 {
 		return nil, nil, nil
@@ -97,7 +97,7 @@ func (l layout) acknowledged(ctx context.Context) (letters, orphans []string, er
 
 // acknowledgedBy returns the node that acknowledges a letter of this queue, or
 // "".
-func (l layout) acknowledgedBy(ctx context.Context, letter string) (node string, err error) {
+func (l nodes) acknowledgedBy(ctx context.Context, letter string) (node string, err error) {
 	if all, _, err := l.client.Exists(ctx, l.at.Acknowledged); err != nil || all.Children == 0 {
 		return "", err
 	}

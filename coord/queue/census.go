@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // census counts the clients that consume from a queue. Each has a node from the
@@ -21,7 +22,7 @@ import (
 // received anything for the session timeout. All [Queue] objects of a client
 // share it.
 type census struct {
-	layout
+	nodes
 	options string
 	id      string        // of this client; its nodes' names begin with it
 	gate    chan struct{} // held to count; a channel: waiting for it ends with a context
@@ -44,13 +45,13 @@ type site struct {
 }
 
 // enter returns the census of a queue for an object that receives.
-func enter(l layout, options string) *census {
+func enter(l nodes, options string) *census {
 	censuses.Lock()
 	defer censuses.Unlock()
 	at := site{l.client, l.path}
 	c := censuses.of[at]
 	if c == nil {
-		c = &census{layout: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
+		c = &census{nodes: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
 		censuses.of[at] = c
 	}
 	if c.here++; c.idle != nil {
@@ -82,7 +83,7 @@ func (c *census) forget() {
 
 // dismiss deletes this client's node among the consumers of a queue, unless
 // something receives here.
-func dismiss(ctx context.Context, l layout) {
+func dismiss(ctx context.Context, l nodes) {
 	censuses.Lock()
 	at := site{l.client, l.path}
 	c := censuses.of[at]
@@ -146,7 +147,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 // join makes our node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + optioned + c.options, Recipe: c.at.Path})
+		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
 		switch {
 		case err == nil:
 			c.own = own
@@ -171,9 +172,6 @@ func (c *census) find(names []string) share {
 	return share{rank, len(names)}
 }
 
-// optioned stands in the name of a consumer's node before its options.
-const optioned = "-with-"
-
 // options says what a consumer does with items that were delivered in vain. It
 // is part of its node's name.
 func (d *dispatcher) options() string {
@@ -184,18 +182,10 @@ func (d *dispatcher) options() string {
 	return fmt.Sprintf("%s,backoff-%v", dead, d.backoff)
 }
 
-// OptionsOf returns what a consumer of [Queue.Consumers] does with items that
-// were delivered in vain, given its Name: its [WithDeadLetters] and
-// [WithBackoff]. It is "" if the consumer is of an earlier version.
-func OptionsOf(name string) string {
-	_, options, _ := strings.Cut(name, optioned)
-	return options
-}
-
 // compare reports consumers with other options, once for each of these.
 func (c *census) compare(names []string) {
 	for _, name := range names {
-		if other := OptionsOf(name); other != "" && other != c.options {
+		if other := layout.OptionsOf(name); other != "" && other != c.options {
 			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
 				"another consumer of this queue has other options (%s) than this one (%s): each delivery has those of the consumer that gets it", other, c.options)})
 		}

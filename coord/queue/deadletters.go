@@ -44,7 +44,7 @@ type record struct {
 	Reason     string `json:"reason"`
 }
 
-func (l layout) dead() layout { return newLayout(l.client, l.at.Dead) }
+func (l nodes) dead() nodes { return nodesOf(l.client, l.at.Dead) }
 
 // Bury moves an item that no consumer has to the dead letters, as [Item.Bury]
 // does. name is its node's ([Peeked.Name]). [coord.ErrBusy] when a consumer has
@@ -54,7 +54,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	if err == nil {
 		err = q.withFree(ctx, name, func(e entry) error {
 			return q.bury(ctx, e, record{name, deliveries(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
-				return q.remove(ctx, q.layout, e, made...)
+				return q.remove(ctx, q.nodes, e, made...)
 			})
 		})
 	}
@@ -64,7 +64,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 // Drop removes an item that no consumer has, for good. It fails as [Queue.Bury]
 // does. Three requests.
 func (q *Queue) Drop(ctx context.Context, name string) error {
-	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, q.layout, e) }))
+	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, q.nodes, e) }))
 }
 
 func checkReason(reason string) error {
@@ -76,7 +76,7 @@ func checkReason(reason string) error {
 
 // withFree reads an item and calls remove with it, again if the item has
 // changed meanwhile. It fails with [coord.ErrBusy] if a consumer has the item.
-func (l layout) withFree(ctx context.Context, name string, remove func(e entry) error) error {
+func (l nodes) withFree(ctx context.Context, name string, remove func(e entry) error) error {
 	if !isEntry(name) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, name)
 	}
@@ -104,7 +104,7 @@ func (l layout) withFree(ctx context.Context, name string, remove func(e entry) 
 // remove removes an item from this queue, or its dead letters, and carries out
 // further operations. The transaction makes the item's claim, to be sure that
 // nobody has it.
-func (q *Queue) remove(ctx context.Context, from layout, e entry, ops ...coord.Op) error {
+func (q *Queue) remove(ctx context.Context, from nodes, e entry, ops ...coord.Op) error {
 	all := append([]coord.Op{
 		coord.CreateOp(from.claim(e.name), nil),
 		coord.DeleteOp(from.claim(e.name), -1),
@@ -137,7 +137,7 @@ func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ..
 
 // moveInto carries out a transaction that appends nodes to this queue, whose
 // directories it makes where they are missing.
-func (l layout) moveInto(ctx context.Context, move func() error, others ...string) error {
+func (l nodes) moveInto(ctx context.Context, move func() error, others ...string) error {
 	for {
 		err := move()
 		var refused *coord.TxnError
@@ -164,7 +164,7 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 	n := deliveries(e.stat.Version)
 	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", n)
 	err := q.bury(ctx, e, record{e.name, n, q.owner, reason}, func(made ...coord.Op) error {
-		return q.remove(ctx, q.layout, e, made...)
+		return q.remove(ctx, q.nodes, e, made...)
 	})
 	switch {
 	case errors.Is(err, coord.ErrTooLarge):

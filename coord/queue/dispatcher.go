@@ -21,7 +21,7 @@ import (
 // the items handed out and with time. The listing is watched and shared by the
 // process: to look at it again costs nothing while nothing has changed.
 type dispatcher struct {
-	layout
+	nodes
 	gate chan struct{} // held to list and to hand out; a channel: waiting for it ends with a context
 	shut sync.Once
 
@@ -82,8 +82,8 @@ var errAllDenied = fmt.Errorf("%w but such as this client has no permission for:
 // errDenied: this client may not read or write the item.
 var errDenied = errors.New("no permission for the item")
 
-func (d *dispatcher) init(l layout) {
-	d.layout, d.gate = l, make(chan struct{}, 1)
+func (d *dispatcher) init(l nodes) {
+	d.nodes, d.gate = l, make(chan struct{}, 1)
 	d.room = min(l.client.MaxPacket(), batchBytes) - packetBytes
 	d.size = d.room
 	d.backoff = DefaultBackoff

@@ -9,57 +9,26 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
-// Layout is where a queue has its nodes, for programs that look at one.
-type Layout struct {
-	Path         string     // of the queue
-	Entries      string     // the items
-	Taken        string     // the claims on items, with the items' names
-	Producers    string     // what finds out about lost replies
-	Consumers    string     // the consumers that share the queue or wait
-	Waiting      coord.Line // the idle consumers
-	Dead         string     // the queue of the dead letters
-	Records      string     // in a queue of dead letters: their stories
-	Acknowledged string     // in a queue of dead letters: which need no look any more
-}
-
-// LayoutOf returns the layout of the queue at path. Dialects do not mix in a
-// line, but they may in a queue: only the line of the idle consumers differs.
-func LayoutOf(d coord.Dialect, path string) Layout {
-	waiting := path + "/waiting"
-	if d == coord.Kazoo {
-		waiting += "-kazoo"
-	}
-	return Layout{
-		path, path + "/entries", path + "/taken", path + "/producers", path + "/consumers",
-		coord.Line{Dir: waiting, AnyDialect: true},
-		path + "/dead", path + "/records", path + "/acknowledged",
-	}
-}
-
-// Parts are the names of the nodes below a queue's path.
-func Parts() []string {
-	return []string{"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records", "acknowledged"}
-}
-
 // layout is where a client's queue has its nodes.
-type layout struct {
+type nodes struct {
 	client *coord.Client
 	path   string
-	at     Layout
+	at     layout.QueueNodes
 }
 
-func newLayout(c *coord.Client, path string) layout {
-	return layout{c, path, LayoutOf(c.Dialect(), path)}
+func nodesOf(c *coord.Client, path string) nodes {
+	return nodes{c, path, layout.QueueAt(c.Dialect(), path)}
 }
 
-func (l layout) entry(name string) string { return l.at.Entries + "/" + name }
-func (l layout) claim(name string) string { return l.at.Taken + "/" + name }
+func (l nodes) entry(name string) string { return l.at.Entries + "/" + name }
+func (l nodes) claim(name string) string { return l.at.Taken + "/" + name }
 
 // ensure makes the queue's directories, and others, which are persistent, as
 // Kazoo makes them: an empty queue stays.
-func (l layout) ensure(ctx context.Context, others ...string) error {
+func (l nodes) ensure(ctx context.Context, others ...string) error {
 	for _, dir := range append(others, l.at.Taken, l.at.Entries) {
 		err := l.client.Retry(ctx, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
@@ -80,7 +49,7 @@ type entry struct {
 	with []entry // to be claimed along with it
 }
 
-func (l layout) get(ctx context.Context, name string) (entry, error) {
+func (l nodes) get(ctx context.Context, name string) (entry, error) {
 	data, stat, err := l.client.Get(ctx, l.entry(name))
 	if data == nil {
 		data = []byte{} // so it is also put again: Kazoo cannot read a node without data
@@ -95,7 +64,7 @@ type dir struct {
 }
 
 // children lists one of the queue's directories, which it makes if need be.
-func (l layout) children(ctx context.Context, v *coord.View, path string) (dir, error) {
+func (l nodes) children(ctx context.Context, v *coord.View, path string) (dir, error) {
 	for {
 		names, stat, err := v.Children(path)
 		if !errors.Is(err, coord.ErrNoNode) {
@@ -108,7 +77,7 @@ func (l layout) children(ctx context.Context, v *coord.View, path string) (dir, 
 }
 
 // list lists the entries and the claims, without a watch.
-func (l layout) list(ctx context.Context) (entries, claims []string, err error) {
+func (l nodes) list(ctx context.Context) (entries, claims []string, err error) {
 	err = together(
 		func() (err error) { entries, err = l.client.Children(ctx, l.at.Entries); return err },
 		func() (err error) { claims, err = l.client.Children(ctx, l.at.Taken); return err },
@@ -117,7 +86,7 @@ func (l layout) list(ctx context.Context) (entries, claims []string, err error) 
 }
 
 // free lists the items that no consumer has.
-func (l layout) free(ctx context.Context) ([]string, error) {
+func (l nodes) free(ctx context.Context) ([]string, error) {
 	entries, claims, err := l.list(ctx)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil // never used
@@ -191,7 +160,7 @@ func sequence(name string) int {
 type reader = func(ctx context.Context, path string) ([]byte, coord.Stat, error)
 
 // stat is a reader that leaves the data out.
-func (l layout) stat(ctx context.Context, path string) ([]byte, coord.Stat, error) {
+func (l nodes) stat(ctx context.Context, path string) ([]byte, coord.Stat, error) {
 	stat, there, err := l.client.Exists(ctx, path)
 	if err == nil && !there {
 		err = coord.ErrNoNode
@@ -202,7 +171,7 @@ func (l layout) stat(ctx context.Context, path string) ([]byte, coord.Stat, erro
 func anyName(string) bool { return true }
 
 // readAll reads the nodes in a directory, which may be missing, in order.
-func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool, read reader) ([]entry, error) {
+func (l nodes) readAll(ctx context.Context, dir string, is func(name string) bool, read reader) ([]entry, error) {
 	names, err := l.client.Children(ctx, dir)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
@@ -217,7 +186,7 @@ func (l layout) readAll(ctx context.Context, dir string, is func(name string) bo
 
 // readEach reads the nodes of these names in a directory, and leaves out nodes
 // that are gone.
-func (l layout) readEach(ctx context.Context, dir string, names []string, read reader) ([]entry, error) {
+func (l nodes) readEach(ctx context.Context, dir string, names []string, read reader) ([]entry, error) {
 	all, reads := make([]entry, len(names)), []func() error{}
 	for i, name := range names {
 		reads = append(reads, func() error {

@@ -35,7 +35,7 @@ var ErrClosed = errors.New("queue is closed")
 // queue's front and the items that were received; one that only puts keeps
 // nothing. It is safe for concurrent use.
 type Queue struct {
-	layout
+	nodes
 	dispatcher dispatcher
 	sends      *coord.ExactlyOnce
 	owner      string // names this process in its claims
@@ -69,13 +69,13 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
-	at := newLayout(client, path)
+	at := nodesOf(client, path)
 	sends, err := client.ExactlyOnce(at.at.Producers)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{layout: at, sends: sends, owner: client.Identity(), report: func(*Item, error) {}}
-	q.dispatcher.init(q.layout)
+	q := &Queue{nodes: at, sends: sends, owner: client.Identity(), report: func(*Item, error) {}}
+	q.dispatcher.init(q.nodes)
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	if err := recipe.Configure(q, path, opts); err != nil {
 		return nil, err

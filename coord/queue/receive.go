@@ -147,7 +147,7 @@ func isPassing(err error) bool {
 func (q *Queue) take(ctx context.Context, e entry) (data []byte, err error) {
 	defer func() { q.dispatcher.report(err, e) }()
 	defer q.dispatcher.readAhead(ctx, 1)() // the next one meanwhile
-	err = q.remove(ctx, q.layout, e)
+	err = q.remove(ctx, q.nodes, e)
 	if isLostRace(err) {
 		err = errMissed
 	}

@@ -111,7 +111,7 @@ func (d *dispatcher) arrive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.receiving++; d.receiving == 1 {
-		d.census = enter(d.layout, d.options())
+		d.census = enter(d.nodes, d.options())
 	}
 }
 

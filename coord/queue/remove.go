@@ -11,7 +11,7 @@ import (
 // that has received nothing for less than its session timeout, unless it is
 // this client: see [recipe.Remove].
 func (q *Queue) Remove(ctx context.Context) error {
-	dismiss(ctx, q.layout)
+	dismiss(ctx, q.nodes)
 	dismiss(ctx, q.dead())
 	return recipe.Remove(ctx, q.client, recipe.Tree{Root: q.path, Parts: append(remains("", "item"), remains("dead/", "dead letter")...)})
 }

@@ -53,9 +53,9 @@ func (s *Semaphore) holders(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	line := s.layout.Order(names)
+	line := s.nodes.Order(names)
 	held := min(limit, len(line))
-	first, err := inspect.Describe(ctx, s.client, s.layout.Leases.Dir, line[:min(held, recipe.MostNamed)])
+	first, err := inspect.Describe(ctx, s.client, s.nodes.Leases.Dir, line[:min(held, recipe.MostNamed)])
 	return recipe.HeldBy(first, held), err
 }
 
@@ -77,8 +77,8 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 		}
 	}
 	var queue *coord.Hold
-	if !try || s.layout.kazoo {
-		queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock", Recipe: s.layout.path}, coord.First)
+	if !try || s.nodes.Kazoo {
+		queue, err = enter(ctx, coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, coord.First)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ func (s *Semaphore) take(ctx context.Context, n int, queue *coord.Hold, try bool
 	// place in the queue must have lasted until our lease was counted: no
 	// other lease was made in between. (Curator counts afterwards, as room
 	// does.)
-	if err == nil && s.layout.kazoo {
+	if err == nil && s.nodes.Kazoo {
 		_, err = queue.Txn(ctx)
 	}
 	for _, h := range holds {
@@ -134,12 +134,12 @@ func (s *Semaphore) stand(ctx context.Context, n int, exclusive bool) (made []*c
 	var standing sync.WaitGroup
 	for i := range n - 1 {
 		standing.Go(func() {
-			holds[i], _, failures[i] = s.layout.stand(ctx, s.client, exclusive, false)
+			holds[i], _, failures[i] = s.makeLease(ctx, exclusive, false)
 		})
 	}
 	standing.Wait()
 	if err = cmp.Or(failures...); err == nil {
-		holds[n-1], names, err = s.layout.stand(ctx, s.client, exclusive, true)
+		holds[n-1], names, err = s.makeLease(ctx, exclusive, true)
 	}
 	return slices.DeleteFunc(holds, func(h *coord.Hold) bool { return h == nil }), names, err
 }
@@ -164,7 +164,7 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coor
 			return false, coord.ErrBusy
 		}
 		v.Until(queue.Done())
-		if names, err = v.Dir(s.layout.Leases.Dir); err != nil {
+		if names, err = v.Dir(s.nodes.Leases.Dir); err != nil {
 			return false, err
 		}
 		if room, err := s.room(leases, names, limit); room || err != nil {
@@ -187,7 +187,7 @@ func (s *Semaphore) room(leases []*coord.Hold, names []string, limit int) (bool,
 			return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)
 		}
 	}
-	line, younger := s.layout.Leases.Order(names, s.client.Dialect()), 0
+	line, younger := s.nodes.Leases.Order(names, s.client.Dialect()), 0
 	if i := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Name == own }); i >= 0 {
 		younger = len(line) - 1 - i // Kazoo's leases have no order
 	}

@@ -11,10 +11,10 @@ import (
 // [recipe.Remove].
 func (s *Semaphore) Remove(ctx context.Context) error {
 	const waiter, lease = "waiter", "lease"
-	if s.layout.kazoo {
+	if s.nodes.Kazoo {
 		return recipe.Remove(ctx, s.client,
 			recipe.Tree{Root: s.path, Parts: []recipe.Part{{Nodes: "*", Who: lease}}},
-			recipe.Tree{Root: s.layout.Queue.Dir, Parts: []recipe.Part{{Nodes: "*", Who: waiter}}})
+			recipe.Tree{Root: s.nodes.Queue.Dir, Parts: []recipe.Part{{Nodes: "*", Who: waiter}}})
 	}
 	return recipe.Remove(ctx, s.client, recipe.Tree{Root: s.path, Parts: []recipe.Part{
 		{Nodes: "limit"},

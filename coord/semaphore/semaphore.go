@@ -17,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // Stored as the limit given to [New] stands for the limit that is stored in
@@ -29,7 +30,7 @@ type Semaphore struct {
 	client *coord.Client
 	path   string
 	limit  int
-	layout Layout
+	nodes  layout.SemaphoreNodes
 	bound  recipe.Bound
 }
 
@@ -61,7 +62,7 @@ func New(client *coord.Client, path string, limit int, opts ...Option) (*Semapho
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
-	s := &Semaphore{client: client, path: path, limit: limit, layout: LayoutOf(client.Dialect(), path)}
+	s := &Semaphore{client: client, path: path, limit: limit, nodes: layout.SemaphoreAt(client.Dialect(), path)}
 	return s, recipe.Configure(s, path, opts)
 }
 
@@ -116,7 +117,7 @@ func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord
 // a lease beyond that belongs to the first in the queue, which waits for room.
 // Two listings, a read of the limit, and one of each.
 func (s *Semaphore) Contenders(ctx context.Context) ([]inspect.Contender, error) {
-	seen, err := s.layout.Look(ctx, s.client)
+	seen, err := look(ctx, s.client, s.nodes)
 	return seen.Contenders, err
 }
 
@@ -130,29 +131,33 @@ type Sight struct {
 // Look reads a semaphore of either dialect: two listings, a read of the limit,
 // and one of each contender. Without a limit, all leases are said to hold but
 // one, which the first in the queue may have made and waits for.
-func (l Layout) Look(ctx context.Context, c *coord.Client) (seen Sight, err error) {
-	names, err := c.Children(ctx, l.Leases.Dir)
+func Look(ctx context.Context, c *coord.Client, d coord.Dialect, path string) (Sight, error) {
+	return look(ctx, c, layout.SemaphoreAt(d, path))
+}
+
+func look(ctx context.Context, c *coord.Client, at layout.SemaphoreNodes) (seen Sight, err error) {
+	names, err := c.Children(ctx, at.Leases.Dir)
 	seen.Exists = err == nil
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return seen, err
 	}
-	line := l.Order(names)
+	line := at.Order(names)
 	for _, name := range names {
-		if !l.kazoo && !slices.ContainsFunc(line, func(c coord.Contender) bool { return c.Name == name }) {
+		if !at.Kazoo && !slices.ContainsFunc(line, func(c coord.Contender) bool { return c.Name == name }) {
 			line = append(line, coord.Contender{Name: name, Kind: Kind, Dialect: coord.Curator})
 		}
 	}
-	leases, err := inspect.Describe(ctx, c, l.Leases.Dir, line)
+	leases, err := inspect.Describe(ctx, c, at.Leases.Dir, line)
 	if err != nil {
 		return seen, err
 	}
 	slices.SortFunc(leases, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
-	data, _, err := c.Get(ctx, l.Limit)
+	data, _, err := c.Get(ctx, at.Limit)
 	if err != nil && !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNoAuth) {
 		return seen, err
 	}
-	seen.Limit, _ = l.decode(data)
-	queue, err := inspect.Contenders(ctx, c, l.Queue.Dir, l.Queue.Kinds...)
+	seen.Limit, _ = decode(data, at)
+	queue, err := inspect.Contenders(ctx, c, at.Queue.Dir, at.Queue.Kinds...)
 	holding := seen.Limit
 	if holding == 0 {
 		holding = len(leases) - min(1, len(queue))
@@ -166,93 +171,52 @@ func (l Layout) Look(ctx context.Context, c *coord.Client) (seen Sight, err erro
 
 // leases lists the names of the leases.
 func (s *Semaphore) leases(ctx context.Context) ([]string, error) {
-	names, err := s.client.Children(ctx, s.layout.Leases.Dir)
+	names, err := s.client.Children(ctx, s.nodes.Leases.Dir)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
 	}
 	return names, err
 }
 
-// Layout is where a dialect keeps a semaphore's nodes, for programs that look
-// at one.
-type Layout struct {
-	Queue  coord.Line // of the clients that want leases: a mutex
-	Leases coord.Line // every child counts
-	Limit  string     // the node whose data are the limit
-	path   string
-	kazoo  bool
-}
-
-// LayoutOf returns the layout of Curator's InterProcessSemaphoreV2, which
-// stores no limit, with ours where its SharedCount can read it; or the layout
-// of Kazoo's Semaphore.
-func LayoutOf(d coord.Dialect, path string) Layout {
-	lock, lease := []string{"lock"}, []string{Kind}
-	if d == coord.Kazoo {
-		return Layout{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, path, true}
-	}
-	return Layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", path, false}
-}
-
 // Kind is the kind of a lease.
-const Kind string = "lease"
+const Kind string = layout.Lease
 
-// Parts are the names of the nodes below a semaphore's path that are no leases.
-func Parts() []string { return []string{"leases", "locks", "limit"} }
-
-// Order picks the leases out of the names of the children of Leases.Dir: in
-// order of age for Curator, whose names have a number; Kazoo's do not.
-func (l Layout) Order(names []string) (leases []coord.Contender) {
-	if !l.kazoo {
-		return l.Leases.Order(names, coord.Curator)
+// makeLease makes a lease, and lists them along with it if that is of use.
+// Kazoo's has no number.
+func (s *Semaphore) makeLease(ctx context.Context, exclusive, list bool) (h *coord.Hold, names []string, err error) {
+	if !s.nodes.Kazoo {
+		return s.client.Stand(ctx, coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
 	}
-	for _, name := range names {
-		if len(name) == 2*guidBytes && strings.Trim(name, "0123456789abcdef") == "" {
-			leases = append(leases, coord.Contender{Name: name, Kind: Kind, Dialect: coord.Kazoo})
-		}
-	}
-	return leases
-}
-
-// guidBytes is the length of the GUID that names a lease of Kazoo's.
-const guidBytes = 16
-
-// stand makes a lease, and lists them along with it if that is of use. Kazoo's
-// has no number.
-func (l Layout) stand(ctx context.Context, c *coord.Client, exclusive, list bool) (h *coord.Hold, names []string, err error) {
-	if !l.kazoo {
-		return c.Stand(ctx, coord.Spec{Line: l.Leases, Kind: Kind, Recipe: l.path, Exclusive: exclusive, Unlisted: !list})
-	}
-	var id [guidBytes]byte
+	var id [layout.GUIDBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
-	h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: l.path, Exclusive: exclusive})
+	h, err = s.client.AcquireName(ctx, coord.NameSpec{Path: s.nodes.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: s.path, Exclusive: exclusive})
 	if err == nil && list {
-		if names, err = c.Children(ctx, l.Leases.Dir); err != nil {
+		if names, err = s.client.Children(ctx, s.nodes.Leases.Dir); err != nil {
 			h.Abandon()
 		}
 	}
 	return h, names, err
 }
 
-func (l Layout) encode(limit int) []byte {
-	if l.kazoo {
+func encode(limit int, at layout.SemaphoreNodes) []byte {
+	if at.Kazoo {
 		return strconv.AppendInt(nil, int64(limit), 10)
 	}
 	return binary.BigEndian.AppendUint32(nil, uint32(limit))
 }
 
 // decode reads a limit; it is 0 if none was stored.
-func (l Layout) decode(data []byte) (limit int, err error) {
+func decode(data []byte, at layout.SemaphoreNodes) (limit int, err error) {
 	switch {
 	case len(data) == 0:
 		return 0, nil
-	case l.kazoo:
+	case at.Kazoo:
 		limit, err = strconv.Atoi(strings.TrimSpace(string(data)))
 	case len(data) == 4:
 		limit = int(int32(binary.BigEndian.Uint32(data)))
 	}
 	if err != nil || limit < 1 || limit > math.MaxInt32 {
-		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, l.Limit)
+		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, at.Limit)
 	}
 	return limit, nil
 }
@@ -284,7 +248,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
 	err := s.client.Retry(ctx, func(ctx context.Context) error {
-		return recipe.NewRecord(s.client, s.layout.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
+		return recipe.NewRecord(s.client, s.nodes.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return encode(limit, s.nodes), nil })
 	})
 	return s.client.Failure("set limit", s.path, err)
 }
@@ -307,20 +271,20 @@ func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) 
 func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, error) {
 	var own []byte
 	if s.limit != Stored {
-		own = s.layout.encode(s.limit)
+		own = encode(s.limit, s.nodes)
 	}
-	record := recipe.NewRecord(s.client, s.layout.Limit)
+	record := recipe.NewRecord(s.client, s.nodes.Limit)
 	for {
 		data, _, err := record.Look(v, own)
 		if err != nil {
 			return 0, err
 		}
-		limit, err := s.layout.decode(data)
+		limit, err := decode(data, s.nodes)
 		switch {
 		case err != nil:
 			return 0, err
 		case limit == 0 && s.limit == Stored:
-			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.Limit)
+			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.nodes.Limit)
 		case limit == 0: // Kazoo has made the node and left it empty
 			err = record.Change(ctx, s.client.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
 				if len(data) > 0 {
@@ -332,7 +296,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 				return 0, err
 			}
 		case s.limit != Stored && s.limit != limit:
-			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.Limit, limit, s.limit)
+			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.nodes.Limit, limit, s.limit)
 		case want > limit:
 			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
 		default:

@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/layout"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -26,11 +27,11 @@ type scene struct {
 	*testing.T
 	w       *zktest.World
 	dialect coord.Dialect
-	semaphore.Layout
+	layout.SemaphoreNodes
 }
 
 func newScene(t *testing.T, w *zktest.World, d coord.Dialect) scene {
-	return scene{t, w, d, semaphore.LayoutOf(d, w.Path("semaphore"))}
+	return scene{t, w, d, layout.SemaphoreAt(d, w.Path("semaphore"))}
 }
 
 // onEmbedded returns a scene for what does not depend on the dialect or the

@@ -257,9 +257,6 @@ func (s *Shards) Line(key string) coord.Line {
 	return inspect.LockLine(s.path + "/keys/" + nodeName(key))
 }
 
-// Parts are the names of the nodes below the path of shards.
-func Parts() []string { return []string{"plan", "members", "keys"} }
-
 // Run is a member until ctx ends, [Shards.Leave] is called, or the member is
 // refused. It calls f for each key that the member owns, each in a goroutine of
 // its own, and never twice at a time for one key. When [Draining] is closed, f

@@ -33,7 +33,7 @@ func (s *Slots) acquire(ctx context.Context, op string, try bool) (slot *Slot, e
 			ctx = recipe.Patient(ctx)
 		}
 	})
-	return slot, s.client.Failure(op, s.layout.Path, err)
+	return slot, s.client.Failure(op, string(s.nodes), err)
 }
 
 // attempt chooses numbers, and claims them, until it has one. Only the first in
@@ -64,7 +64,7 @@ func (s *Slots) attempt(ctx context.Context, try bool) (slot *Slot, err error) {
 // holders says in an error why there was no number: who holds them, or the one
 // that is this owner's. One request, and one for each of the first few.
 func (a *attempt) holders(ctx context.Context) (string, error) {
-	held, err := children(ctx, a.Slots.client, a.layout.Held())
+	held, err := children(ctx, a.Slots.client, a.nodes.Held())
 	held = held.below(a.n)
 	if a.waitsFor != nil {
 		held = numbers{a.waitsFor.Number}
@@ -72,7 +72,7 @@ func (a *attempt) holders(ctx context.Context) (string, error) {
 	var first []inspect.Contender
 	for _, number := range held[:min(len(held), recipe.MostNamed)] {
 		now := State{Number: number}
-		if err = cmp.Or(err, a.layout.describe(ctx, a.Slots.client, &now)); now.Holder != nil {
+		if err = cmp.Or(err, a.describe(ctx, a.Slots.client, &now)); now.Holder != nil {
 			first = append(first, *now.Holder)
 		}
 	}
@@ -110,7 +110,7 @@ func (a *attempt) enter(ctx context.Context) (*coord.Hold, error) {
 	if a.try {
 		enter = a.client.TryAcquire
 	}
-	return enter(ctx, coord.Spec{Line: a.layout.Line(), Kind: "lock", Recipe: a.layout.Path}, coord.First)
+	return enter(ctx, coord.Spec{Line: a.nodes.Line(), Kind: "lock", Recipe: string(a.nodes)}, coord.First)
 }
 
 // choose waits until there is a number to claim, or until a place in the line
@@ -120,7 +120,7 @@ func (a *attempt) choose(ctx context.Context) error {
 		if a.chosen = nil; a.place == nil && !a.try && a.owner == "" {
 			return true, nil
 		}
-		names, err := v.Dir(a.layout.numbers())
+		names, err := v.Dir(a.nodes.Numbers())
 		if err != nil {
 			return false, err
 		}
@@ -132,7 +132,7 @@ func (a *attempt) choose(ctx context.Context) error {
 		if own != nil {
 			a.leave()
 			a.waitsFor = own
-			_, _, err := v.Get(a.layout.hold(own.Number))
+			_, _, err := v.Get(a.nodes.Holder(own.Number))
 			switch {
 			case errors.Is(err, coord.ErrNoNode):
 				a.chosen = own
@@ -174,7 +174,7 @@ func (a *attempt) own(v *coord.View, known numbers) (*State, error) {
 	}
 	paths := make([]string, len(known))
 	for i, number := range known {
-		paths[i] = a.layout.number(number)
+		paths[i] = a.nodes.Number(number)
 	}
 	v.Ahead(paths...)
 	for _, number := range known {
@@ -191,7 +191,7 @@ func (a *attempt) own(v *coord.View, known numbers) (*State, error) {
 
 // look reads the entry of a number.
 func (a *attempt) look(v *coord.View, number int) (State, error) {
-	data, stat, err := v.Get(a.layout.number(number))
+	data, stat, err := v.Get(a.nodes.Number(number))
 	return state(number, data, stat, err)
 }
 
@@ -199,7 +199,7 @@ func (a *attempt) look(v *coord.View, number int) (State, error) {
 // owner's; or the one whose owner has been away for the longest time beyond its
 // cooldown; or nil, and the look is called again when there may be one.
 func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*State, error) {
-	names, err := v.Dir(a.layout.Held())
+	names, err := v.Dir(a.nodes.Held())
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 	if len(owned) == 0 {
 		return nil, nil
 	}
-	clock, err := a.Slots.client.EnsembleTime(ctx, a.layout.numbers(), time.Minute)
+	clock, err := a.Slots.client.EnsembleTime(ctx, a.nodes.Numbers(), time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -258,11 +258,11 @@ func (a *attempt) mark(ctx context.Context, now *State, clock time.Time) error {
 // write writes the entry of a number that nobody holds: the node of a holder is
 // made and deleted, which fails with [coord.ErrNodeExists] if there is one.
 func (s *Slots) write(ctx context.Context, now State, e entry) error {
-	err := s.client.EnsureDir(ctx, s.layout.Held())
+	err := s.client.EnsureDir(ctx, s.nodes.Held())
 	if err == nil {
-		hold := s.layout.hold(now.Number)
+		hold := s.nodes.Holder(now.Number)
 		_, err = s.client.Txn(ctx, coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),
-			coord.SetOp(s.layout.number(now.Number), e.encode(), now.version))
+			coord.SetOp(s.nodes.Number(now.Number), e.encode(), now.version))
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func isOutdated(err error) bool {
 // claim takes the chosen number, if its entry is still as it was read. It
 // returns neither a slot nor an error if another was faster.
 func (a *attempt) claim(ctx context.Context) (*Slot, error) {
-	number := a.layout.number(a.chosen.Number)
+	number := a.nodes.Number(a.chosen.Number)
 	data := entry{Owner: a.owner, Cooldown: a.cooldown}.encode()
 	with := []coord.Op{coord.SetOp(number, data, a.chosen.version)}
 	if a.chosen.version < 0 {
@@ -286,8 +286,8 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	}
 	defer a.compare(ctx)()
 	holds, err := a.client.AcquireNames(ctx, coord.NameSpec{
-		Path: a.layout.hold(a.chosen.Number), Data: a.data(),
-		Recipe: a.layout.Path, Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
+		Path: a.nodes.Holder(a.chosen.Number), Data: a.data(),
+		Recipe: string(a.nodes), Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
 	})
 	switch {
 	case err == nil:
@@ -298,7 +298,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	case a.place != nil && a.place.Err() != nil:
 		return nil, a.place.Err()
 	case errors.Is(err, coord.ErrNoNode):
-		err = cmp.Or(a.client.EnsureDir(ctx, a.layout.Held()), a.client.EnsureDir(ctx, a.layout.numbers()))
+		err = cmp.Or(a.client.EnsureDir(ctx, a.nodes.Held()), a.client.EnsureDir(ctx, a.nodes.Numbers()))
 		return nil, err
 	}
 	return nil, nil
@@ -318,15 +318,15 @@ func (a *attempt) compare(ctx context.Context) (wait func()) {
 		defer cancel()
 		held := a.held
 		if a.chosen == a.waitsFor { // its own number, for which it looked at no others
-			held, _ = children(ctx, a.Slots.client, a.layout.Held())
+			held, _ = children(ctx, a.Slots.client, a.nodes.Held())
 			held = slices.DeleteFunc(held, func(number int) bool { return number == a.chosen.Number })
 		}
 		if len(held) == 0 {
 			return
 		}
 		now := State{Number: held[len(held)-1]}
-		if err := a.layout.describe(ctx, a.Slots.client, &now); err == nil && now.N > 0 && now.N != a.n {
-			a.Slots.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: a.layout.Path, Err: fmt.Errorf(
+		if err := a.describe(ctx, a.Slots.client, &now); err == nil && now.N > 0 && now.N != a.n {
+			a.Slots.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: string(a.nodes), Err: fmt.Errorf(
 				"a holder was told that there are %d slots here; this client, %d: each is given numbers below its own", now.N, a.n)})
 		}
 	})

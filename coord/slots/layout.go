@@ -14,26 +14,6 @@ import (
 // Kind is the kind of a held number, for programs that look at one.
 const Kind string = "slot"
 
-// Layout is where the nodes are, for programs that look at them.
-type Layout struct{ Path string }
-
-// LayoutOf returns the layout of the slots at a path.
-func LayoutOf(path string) Layout { return Layout{path} }
-
-// Parts are the names of the nodes below the path; the first is there as soon
-// as a number was given.
-func Parts() []string { return []string{"numbers", "held", "line"} }
-
-// Held is the directory of the nodes of those who hold numbers.
-func (l Layout) Held() string { return l.Path + "/held" }
-
-// Line is the line of those who wait for one: a mutex.
-func (l Layout) Line() coord.Line { return coord.Line{Dir: l.Path + "/line", Kinds: []string{"lock"}} }
-
-func (l Layout) numbers() string          { return l.Path + "/numbers" }
-func (l Layout) hold(number int) string   { return l.Held() + "/" + name(number) }
-func (l Layout) number(number int) string { return l.numbers() + "/" + name(number) }
-
 func name(number int) string { return strconv.Itoa(number) }
 
 // numbers are in order.

@@ -15,7 +15,7 @@ import (
 // server that was cut off carry out the deletion of a former holder's node only
 // then (see package coord), the new holder loses the number.
 func (s *Slots) Remove(ctx context.Context) error {
-	return recipe.Remove(ctx, s.client, recipe.Tree{Root: s.layout.Path, Parts: []recipe.Part{
+	return recipe.Remove(ctx, s.client, recipe.Tree{Root: string(s.nodes), Parts: []recipe.Part{
 		{Nodes: "numbers"},
 		{Nodes: "numbers/*", Says: keptFor},
 		{Nodes: "held"},

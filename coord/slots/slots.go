@@ -14,13 +14,14 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // Slots are the numbers from 0 to n-1 at a path. A Slots is configuration, not
 // state, and safe for concurrent use.
 type Slots struct {
 	client   *coord.Client
-	layout   Layout
+	nodes    layout.SlotNodes
 	n        int
 	owner    string
 	cooldown time.Duration
@@ -74,7 +75,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Slots, erro
 	if n < 1 {
 		return nil, &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: %d slots: it must be at least 1", coord.ErrInvalid, n)}
 	}
-	s := &Slots{client: client, layout: LayoutOf(path), n: n}
+	s := &Slots{client: client, nodes: layout.SlotNodes(path), n: n}
 	return s, recipe.Configure(s, path, opts)
 }
 
@@ -120,11 +121,11 @@ func (s *Slots) Forget(ctx context.Context, owner string) error {
 			}
 		}
 	})
-	return s.client.Failure("forget", s.layout.Path, err)
+	return s.client.Failure("forget", string(s.nodes), err)
 }
 
 func (s *Slots) forget(ctx context.Context, owner string) error {
-	all, err := s.layout.List(ctx, s.client.Fresh())
+	all, err := s.list(ctx, s.client.Fresh())
 	for _, now := range all {
 		if err == nil && now.Owner == owner {
 			err = s.write(ctx, now, entry{})
@@ -151,29 +152,28 @@ type State struct {
 // List returns all numbers that are held, or were, in order. Two listings, and
 // a read or two for each number.
 func (s *Slots) List(ctx context.Context) ([]State, error) {
-	all, err := s.layout.List(ctx, s.client)
-	return all, s.client.Failure("list", s.layout.Path, err)
+	all, err := s.list(ctx, s.client)
+	return all, s.client.Failure("list", string(s.nodes), err)
 }
 
-// List is [Slots.List], for programs that look at what stands at a path.
-func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err error) {
-	known, err := children(ctx, c, l.numbers())
+func (s *Slots) list(ctx context.Context, c *coord.Client) (all []State, err error) {
+	known, err := children(ctx, c, s.nodes.Numbers())
 	if err != nil {
 		return nil, err
 	}
-	held, err := children(ctx, c, l.Held())
+	held, err := children(ctx, c, s.nodes.Held())
 	if err != nil {
 		return nil, err
 	}
 	both := slices.Sorted(slices.Values(slices.Concat(known, held)))
 	for _, number := range slices.Compact(both) {
-		data, stat, err := c.Get(ctx, l.number(number))
+		data, stat, err := c.Get(ctx, s.nodes.Number(number))
 		now, err := state(number, data, stat, err)
 		if err != nil {
 			return nil, err
 		}
 		if held.has(number) {
-			if err := l.describe(ctx, c, &now); err != nil {
+			if err := s.describe(ctx, c, &now); err != nil {
 				return nil, err
 			}
 		}
@@ -183,8 +183,8 @@ func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err err
 }
 
 // describe reads the node of a number's holder, if there still is one.
-func (l Layout) describe(ctx context.Context, c *coord.Client, now *State) error {
-	holders, err := inspect.Describe(ctx, c, l.Held(), []coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Dialect()}})
+func (s *Slots) describe(ctx context.Context, c *coord.Client, now *State) error {
+	holders, err := inspect.Describe(ctx, c, s.nodes.Held(), []coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Dialect()}})
 	for _, h := range holders {
 		h.Holds = true
 		h.Owner, now.N = said(h.Owner)

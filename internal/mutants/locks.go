@@ -86,14 +86,14 @@ var locks = []mutant{
 // semaphore is the semaphore with all its watches.
 var semaphore = []mutant{
 	off("semaphore: the watch on the leases", in(sema, "TestNoWakeUpIsLost"),
-		"Semaphore.await", `names, err = v.Dir(s.layout.Leases.Dir)`, `names, err = s.client.Children(ctx, s.layout.Leases.Dir)`),
+		"Semaphore.await", `names, err = v.Dir(s.nodes.Leases.Dir)`, `names, err = s.client.Children(ctx, s.nodes.Leases.Dir)`),
 	off("semaphore: the watch on the limit", in(sema, "TestARaisedLimit"),
 		"Semaphore.await", `s.look(ctx, v, len(leases))`, `s.agree(ctx, len(leases))`),
 	off("semaphore: leases are counted again after ours was made", in(sema, "TestWaitersAreServed"),
 		"Semaphore.room", `return len(names)-younger <= limit, nil`, `return len(names)-younger <= limit || true, nil`),
 	off("semaphore: the queue", in(sema, "TestTwoThatWantAllLeases"),
-		"Semaphore.attempt", `queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock", Recipe: s.layout.path}, coord.First)`,
-		`queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock", Recipe: s.layout.path}, nil)`),
+		"Semaphore.attempt", `queue, err = enter(ctx, coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, coord.First)`,
+		`queue, err = enter(ctx, coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, nil)`),
 	off("semaphore: programs that disagree about the limit are refused", in(sema, "TestProgramsThatDisagree"),
 		"Semaphore.look", `case s.limit != Stored && s.limit != limit:`, `case false:`),
 	off("semaphore: the place in the queue lasts until Kazoo can count the lease", in(sema, "TestAnAcquireThatLosesItsPlace"),

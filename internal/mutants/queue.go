@@ -16,7 +16,7 @@ var queue = []mutant{
 	off("queue: an item whose function panics goes back", in(items, "TestAnItemWhoseFunctionPanics"),
 		"Item.perform", `if !returned {`, `if !returned && false {`),
 	off("queue: an idle consumer is not refused", in(items, "TestF56AConsumer"),
-		"LayoutOf", `coord.Line{Dir: waiting, AnyDialect: true}`, `coord.Line{Dir: waiting}`),
+		"QueueAt", `coord.Line{Dir: waiting, AnyDialect: true}`, `coord.Line{Dir: waiting}`),
 	off("queue: a nack gives back only what its receiver still has", in(items, "TestNothingIsRemovedThatAnotherHas"),
 		"Item.giveBack", `if err == nil && e.stat.Version == i.version {
 			return coord.SetOp(at, e.data, i.version)`, `if err == nil {
@@ -92,13 +92,13 @@ var queue = []mutant{
 	off("an item that may not be had is tried again", in(items, "TestAnItemThatMayNotBeHadIsTriedAgain"),
 		"dispatcher.passOver", `time.AfterFunc(span, func() { d.report(errNotTried, candidates...) })`, ""),
 	off("a letter is acknowledged only if it is there", in(items, "TestALetterThatIsNotThere"),
-		"layout.acknowledge", `coord.CheckOp(l.entry(letter), -1),`, `coord.CheckOp("/", -1),`),
+		"nodes.acknowledge", `coord.CheckOp(l.entry(letter), -1),`, `coord.CheckOp("/", -1),`),
 	off("an acknowledgement counts for no letter of the same name", in(items, "TestAnAcknowledgementCounts"),
-		"layout.acknowledged", `found && l.at.Acknowledged`, `found || l.at.Acknowledged`),
+		"nodes.acknowledged", `found && l.at.Acknowledged`, `found || l.at.Acknowledged`),
 	off("an acknowledgement goes along with its letter", in(items, "TestALetterThatIsAcknowledged"),
 		"Queue.remove", `if e.acknowledged != "" {`, `if false {`),
 	off("a letter whose acknowledgement has gone is removed all the same", in(items, "TestALetterThatGoesMeanwhile"),
-		"layout.withFree", `refused.Path == e.acknowledged {`, `false {`),
+		"nodes.withFree", `refused.Path == e.acknowledged {`, `false {`),
 	off("a consumer's former node is no other consumer", in(items, "TestAConsumerAloneReceivesInOrderAlso"),
 		"census.find", `return name != own && strings.HasPrefix(name, c.id)`, `return false && strings.HasPrefix(name, c.id)`),
 }

@@ -20,7 +20,7 @@ var slots = []mutant{
 		"attempt.mark", `err := a.Slots.client.Retry(ctx, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })`,
 		`err := a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})`),
 	off("slot: an owner that has returned is not away", in(numbers, "TestAnOwnerThatReturns"),
-		"Slots.write", `coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),`, `coord.CheckOp(hold[:0]+s.layout.numbers(), -1),`).
+		"Slots.write", `coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),`, `coord.CheckOp(hold[:0]+s.nodes.Numbers(), -1),`).
 		and("Slots.write", `e.encode(), now.version))`, `e.encode(), -1))`),
 	off("slot: an owner has one number", in(numbers, "TestTwoOfOneName|TestAnOwnerWaits"),
 		"attempt.own", `if now.Owner == a.owner {`, `if now.Owner == a.owner && a.place == nil {`),

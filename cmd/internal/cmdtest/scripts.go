@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/layout"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -50,7 +51,7 @@ func InBarrier(t *testing.T, w *zktest.World, n int) {
 	zktest.Eventually(t, Soon, func() bool {
 		names, _, err := w.Admin().Children(w.Path("b"))
 		members := slices.DeleteFunc(names, func(name string) bool {
-			return slices.Contains(doublebarrier.Parts(), name) || doublebarrier.IsVector(name)
+			return slices.Contains(layout.DoubleBarrier, name) || doublebarrier.IsVector(name)
 		})
 		return (err == nil || n == 0) && len(members) == n
 	}, "%d are at %s", n, w.Path("b"))

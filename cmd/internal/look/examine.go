@@ -11,14 +11,9 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
-	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/once"
-	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/coord/shards"
-	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // mostLooks is how often inspect looks again when something has changed while
@@ -104,7 +99,7 @@ func complete(dir string, members []coord.Contender, read []inspect.Contender) [
 
 // parts are the children of a path that belong to a recipe, except its
 // contenders.
-var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts(), NumbersKind: slots.Parts(), onceKind: once.Parts(), cronKind: cron.Parts(), shardsKind: shards.Parts()}
+var parts = map[string][]string{roundsKind: layout.DoubleBarrier, SlotsKind: layout.Semaphore, QueueKind: layout.Queue, NumbersKind: layout.Slots, onceKind: layout.Once, cronKind: layout.Cron, shardsKind: layout.Shards}
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
@@ -113,7 +108,7 @@ func (r *Report) isOwn(name string) bool {
 
 // hasLocks reports whether the node of that name has the locks of keys below
 // it.
-func (r *Report) hasLocks(name string) bool { return r.Shards != nil && name == shards.Parts()[2] }
+func (r *Report) hasLocks(name string) bool { return r.Shards != nil && name == layout.Shards[2] }
 
 // mayBeMore reports whether names in a listing may be parts of a recipe that is
 // more than a line.
@@ -163,7 +158,7 @@ func isNotice(name string) bool {
 // queue, slots, a ledger, a group. It reports whether one of its parts has
 // changed meanwhile.
 func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
-	nodes := []string{string(path), semaphore.LayoutOf(coord.Kazoo, string(path)).Queue.Dir}
+	nodes := []string{string(path), layout.SemaphoreAt(coord.Kazoo, string(path)).Queue.Dir}
 	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind], parts[NumbersKind]) {
 		if slices.Contains(names, part) {
 			nodes = append(nodes, string(path)+"/"+part)

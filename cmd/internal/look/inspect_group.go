@@ -8,8 +8,8 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 const (
@@ -54,4 +54,4 @@ func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.No
 
 // isMember reports whether a node's name is that of a member in the Kazoo
 // dialect.
-func isMember(name string) bool { return strings.HasSuffix(name, group.Suffix(coord.Kazoo)) }
+func isMember(name string) bool { return strings.HasSuffix(name, layout.MemberSuffix(coord.Kazoo)) }

@@ -15,9 +15,9 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // The kinds of recipes that keep records of jobs, each of which has a lock of
@@ -61,9 +61,9 @@ var bucket = regexp.MustCompile(`^[0-3][0-9]$`)
 
 // inLedger finds out whether there is a ledger at path, and of what.
 func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
-	keys, isCron := once.Parts()[0], false
-	for _, part := range cron.Parts() {
-		isCron = isCron || slices.Contains(names, part) && !slices.Contains(once.Parts(), part)
+	keys, isCron := layout.Once[0], false
+	for _, part := range layout.Cron {
+		isCron = isCron || slices.Contains(names, part) && !slices.Contains(layout.Once, part)
 	}
 	if !isCron && !slices.Contains(names, keys) {
 		return nil, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // NumbersKind is the kind of a path whose holders have numbers of their own.
@@ -38,7 +39,7 @@ func (k Kept) String() string {
 }
 
 // kept are the numbers that nobody holds and others are not given yet.
-func kept(layout slots.Layout, all []slots.State) (found []Kept) {
+func kept(path string, all []slots.State) (found []Kept) {
 	for _, now := range all {
 		if now.Holder != nil || now.Owner == "" {
 			continue
@@ -48,14 +49,14 @@ func kept(layout slots.Layout, all []slots.State) (found []Kept) {
 			left = time.Until(now.Away.Add(now.Cooldown))
 		}
 		if left > 0 {
-			found = append(found, Kept{now.Number, now.Owner, term.SinceThen(now.Away), term.Seconds(left), layout.Path + "/" + slots.Parts()[0] + "/" + strconv.Itoa(now.Number)})
+			found = append(found, Kept{now.Number, now.Owner, term.SinceThen(now.Away), term.Seconds(left), layout.SlotNodes(path).Number(now.Number)})
 		}
 	}
 	return found
 }
 
-func newNumbersReport(layout slots.Layout, all []slots.State) *NumbersReport {
-	n := &NumbersReport{Counts: []int{}, Kept: append([]Kept{}, kept(layout, all)...)}
+func newNumbersReport(path string, all []slots.State) *NumbersReport {
+	n := &NumbersReport{Counts: []int{}, Kept: append([]Kept{}, kept(path, all)...)}
 	for _, now := range all {
 		if now.N > 0 {
 			n.Counts = append(n.Counts, now.N)
@@ -95,20 +96,24 @@ func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.
 	if !slices.Contains(names, parts[NumbersKind][0]) {
 		return nil, nil
 	}
-	layout := slots.LayoutOf(string(path))
-	all, err := layout.List(ctx, client)
+	s, err := slots.New(client, string(path), 1) // numbers of any N are listed
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.List(ctx)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	r.is(NumbersKind)
-	r.Numbers = newNumbersReport(layout, all)
+	r.Numbers = newNumbersReport(string(path), all)
 	var line []inspect.Contender
 	for _, now := range all {
 		if now.Holder != nil {
 			line = append(line, *now.Holder)
 		}
 	}
-	queue, err := inspect.Contenders(ctx, client, layout.Line().Dir, layout.Line().Kinds...)
+	waiting := layout.SlotNodes(path).Line()
+	queue, err := inspect.Contenders(ctx, client, waiting.Dir, waiting.Kinds...)
 	for _, c := range queue { // the first holds the right to choose, and no number
 		c.Holds = false
 		line = append(line, c)

@@ -16,6 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 const (
@@ -84,7 +85,7 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	q.Items, q.InHand, q.taken = len(items), len(taken), taken
 	r.is(QueueKind)
 	r.Queue = q
-	dead := queue.LayoutOf(client.Dialect(), queue.LayoutOf(client.Dialect(), string(path)).Dead)
+	dead := layout.QueueAt(client.Dialect(), layout.QueueAt(client.Dialect(), string(path)).Dead)
 	if stat, found, err := client.Exists(ctx, dead.Entries); err == nil && found {
 		q.Dead, q.Unseen = int(stat.Children), int(stat.Children)
 	}
@@ -104,7 +105,7 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	q.Options = []string{}
 	for _, c := range consumers {
 		q.owners[c.Session] = c.Owner
-		if options := queue.OptionsOf(c.Name); options != "" && !slices.Contains(q.Options, options) {
+		if options := layout.OptionsOf(c.Name); options != "" && !slices.Contains(q.Options, options) {
 			q.Options = append(q.Options, options)
 		}
 	}
@@ -211,7 +212,7 @@ func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (fou
 			session = c.Session
 		}
 	}
-	entries := queue.LayoutOf(coord.Curator, r.Path).Entries + "/"
+	entries := layout.QueueAt(coord.Curator, r.Path).Entries + "/"
 	for _, name := range q.taken {
 		claim, known := q.claims[name]
 		c := r.contender(0, claim)

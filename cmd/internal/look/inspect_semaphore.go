@@ -8,6 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // SlotsKind is the kind of a path whose lock has slots.
@@ -22,7 +23,7 @@ func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.No
 		if r.Kind != "" && (d == coord.Kazoo || !slices.ContainsFunc(names, isPart)) {
 			continue
 		}
-		seen, err := semaphore.LayoutOf(d, string(path)).Look(ctx, client)
+		seen, err := semaphore.Look(ctx, client, d, string(path))
 		if err != nil {
 			return nil, err
 		}
@@ -40,5 +41,5 @@ func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.No
 }
 
 func isKazooLease(name string) bool {
-	return len(semaphore.LayoutOf(coord.Kazoo, "").Order([]string{name})) > 0
+	return len(layout.SemaphoreAt(coord.Kazoo, "").Order([]string{name})) > 0
 }

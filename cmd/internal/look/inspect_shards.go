@@ -12,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/shards"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 const shardsKind = "shards"
@@ -31,7 +32,7 @@ type ShardsReport struct {
 // are all gone, only the plan is left.
 func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
 	isPart := func(part string) bool { return slices.Contains(names, part) }
-	if !isPart(shards.Parts()[0]) {
+	if !isPart(layout.Shards[0]) {
 		return nil, nil
 	}
 	s, err := shards.New(client, string(path))
@@ -39,7 +40,7 @@ func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.N
 		return nil, err
 	}
 	plan, keys, err := s.Status(ctx)
-	certain := !slices.ContainsFunc(shards.Parts(), func(part string) bool { return !isPart(part) })
+	certain := !slices.ContainsFunc(layout.Shards, func(part string) bool { return !isPart(part) })
 	switch {
 	case errors.Is(err, coord.ErrNoAuth) && certain:
 		r.is(shardsKind)
@@ -49,7 +50,7 @@ func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.N
 	case err != nil || plan == nil || len(plan.Keys) == 0 && !certain:
 		return nil, err
 	}
-	members, err := Children(ctx, client, string(path)+"/"+shards.Parts()[1])
+	members, err := Children(ctx, client, string(path)+"/"+layout.Shards[1])
 	r.is(shardsKind)
 	r.Shards = &ShardsReport{Members: len(LineOf(members)), Keys: len(keys)}
 	for _, key := range keys {

@@ -16,6 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // Report is what inspect shows of a path.
@@ -199,15 +200,15 @@ func (r *Report) Count(ctx context.Context, client *coord.Client) error {
 	switch r.Kind {
 	case SlotsKind:
 		for _, d := range dialects {
-			l := semaphore.LayoutOf(d, r.Path)
+			l := layout.SemaphoreAt(d, r.Path)
 			directories = append(directories, l.Leases.Dir, l.Queue.Dir)
 		}
 	case NumbersKind:
-		directories = []string{slots.LayoutOf(r.Path).Line().Dir}
+		directories = []string{layout.SlotNodes(r.Path).Line().Dir}
 	case QueueKind:
 		directories = nil
 		for _, d := range dialects {
-			l := queue.LayoutOf(d, r.Path)
+			l := layout.QueueAt(d, r.Path)
 			directories = append(directories, l.Entries, l.Waiting.Dir)
 		}
 	}

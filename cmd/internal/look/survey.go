@@ -13,10 +13,9 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/coord/shards"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // Surveyed is where a survey looks, and how far.
@@ -153,7 +152,7 @@ func beneath(client *coord.Client, path string, names []string) []string {
 	for _, name := range names {
 		below := strings.TrimSuffix(path, "/") + "/" + name
 		paths = append(paths, below)
-		queues[semaphore.LayoutOf(coord.Kazoo, below).Queue.Dir] = true
+		queues[layout.SemaphoreAt(coord.Kazoo, below).Queue.Dir] = true
 	}
 	return slices.DeleteFunc(paths, func(path string) bool {
 		return path == "/zookeeper" && client.Chroot() == "" || queues[path]
@@ -226,9 +225,9 @@ func (s *Survey) Whole() (whole []Report) {
 
 // keeps reports whether the path is of one of the recipe's own keys.
 func (r Report) keeps(path string) bool {
-	keys := once.Parts()[0]
+	keys := layout.Once[0]
 	if r.Shards != nil {
-		keys = shards.Parts()[2]
+		keys = layout.Shards[2]
 	}
 	return (r.Ledger != nil || r.Shards != nil) && strings.HasPrefix(path, r.Path+"/"+keys+"/")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // finder finds a contender that must not be at a path.
@@ -70,7 +70,7 @@ func foreignAt(ctx context.Context, client *coord.Client, path string) (string, 
 }
 
 func slotAt(ctx context.Context, client *coord.Client, path string, d coord.Dialect) (string, error) {
-	at := semaphore.LayoutOf(d, path)
+	at := layout.SemaphoreAt(d, path)
 	return firstOf(ctx, client, at.Leases.Dir, at.Order)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // turn is the task of a command under a lock, or under several: all are held,
@@ -306,7 +307,7 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer[*coo
 // says what to do.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*coord.Hold], error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
-	return apart(client, path, foreignAt, unlessNested(client, path, semaphore.LayoutOf(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
+	return apart(client, path, foreignAt, unlessNested(client, path, layout.SemaphoreAt(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if v.Resize {
 			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
 				return nil, err
@@ -379,7 +380,7 @@ func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.Node
 }
 
 func (t *turn) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
-	at := semaphore.LayoutOf(client.Dialect(), string(path))
+	at := layout.SemaphoreAt(client.Dialect(), string(path))
 	found, err := look.Children(ctx, client, at.Leases.Dir)
 	if err != nil {
 		return at.Leases.Dir, nil, nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // ackWithin bounds what happens after the command has ended.
@@ -158,7 +159,7 @@ func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Name
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return look.Situation{}, err
 	}
-	idle, err := look.Children(ctx, client, queue.LayoutOf(client.Dialect(), string(d.verb.Path)).Waiting.Dir)
+	idle, err := look.Children(ctx, client, layout.QueueAt(client.Dialect(), string(d.verb.Path)).Waiting.Dir)
 	if err != nil {
 		return look.Situation{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 type SlotVerb struct {
@@ -162,8 +163,8 @@ func (t *seat) story(held float64, err error) map[string]any {
 
 // look says who holds numbers, and the place in the line.
 func (t *seat) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
-	layout := slots.LayoutOf(string(t.verb.Path))
-	names, err := look.Children(ctx, client, layout.Held())
+	nodes := layout.SlotNodes(t.verb.Path)
+	names, err := look.Children(ctx, client, nodes.Held())
 	if err != nil {
 		return look.Situation{}, err
 	}
@@ -171,14 +172,14 @@ func (t *seat) look(ctx context.Context, client *coord.Client, own look.Names) (
 	for _, name := range names {
 		holders = append(holders, coord.Contender{Name: name, Kind: slots.Kind, Dialect: client.Dialect()})
 	}
-	first, err := (&look.Report{}).Read(ctx, client, layout.Held(), holders)
+	first, err := (&look.Report{}).Read(ctx, client, nodes.Held(), holders)
 	if err != nil {
 		return look.Situation{}, err
 	}
 	for i, c := range first {
 		first[i].Owner, _, _ = strings.Cut(c.Owner, "\n") // what distinguishes claims is no news
 	}
-	found, err := look.Children(ctx, client, layout.Line().Dir)
+	found, err := look.Children(ctx, client, nodes.Line().Dir)
 	s := look.Situation{
 		Text: look.HeldBy(first, len(holders)), Key: look.KeyOf(first),
 		Fields: map[string]any{"holders": first, "holding": len(holders)},
@@ -205,7 +206,11 @@ func slotStory(now slots.State) map[string]any {
 // list shows the numbers.
 func (v *SlotVerb) list(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
-		all, err := slots.LayoutOf(string(v.Path)).List(ctx, client)
+		of, err := slots.New(client, string(v.Path), 1) // numbers of any N are listed
+		if err != nil {
+			return err
+		}
+		all, err := of.List(ctx)
 		if err == nil {
 			err = v.Path.NoteAbsent(ctx, s, client)
 		}
