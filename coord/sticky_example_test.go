@@ -50,7 +50,9 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 			})
 		}
 		if err == nil && !asks {
-			err = s.last.Change(ctx, h.Txn, func([]byte, coord.Stat) ([]byte, error) { return []byte(s.name), nil })
+			err = s.client.Retry(ctx, func(ctx context.Context) error {
+				return s.last.Change(ctx, h.Txn, func([]byte, coord.Stat) ([]byte, error) { return []byte(s.name), nil })
+			})
 		}
 		if err == nil && !asks {
 			return h, nil

@@ -3,26 +3,25 @@
 // with it, and so can be one of yours; it links nothing that the library does
 // not.
 //
-//	func TestTheLatchKeepsTheRules(t *testing.T) {
-//		recipetest.Run(t, recipetest.Recipe[*Latch]{
-//			New: func(c *coord.Client, path string) (*Latch, error) { return NewLatch(c, path, 1) },
-//			Calls: []recipetest.Call[*Latch]{
-//				{Name: "CountDown", Do: func(ctx context.Context, l *Latch) error { return l.CountDown(ctx, "a") }, …},
-//			},
-//		})
-//	}
+//	recipetest.Run(t, recipetest.Recipe[*Latch]{
+//		New: func(c *coord.Client, path string) (*Latch, error) { return NewLatch(c, path, 1) },
+//		Calls: []recipetest.Call[*Latch]{
+//			{Name: "CountDown", Do: countDown, Done: wait, Requests: 6, RoundTrips: 6},
+//			{Name: "Wait", Do: wait, Ready: countDown, Unblock: countDown, Op: "wait", Requests: 1, RoundTrips: 1},
+//		},
+//	})
 //
 // # What
 //
 // [Run] makes a subtest for each call and condition. A fault strikes each
 // request of a call in turn, so a call of four requests is made four times in
-// each condition. In all of them a call ends with its context, exactly when its
-// context does, with an error that is the context's and an [coord.OpError] of
-// the recipe's path; and a call that fails leaves no node behind.
+// each condition. In all of them a call ends with its context, or at most 100
+// ms later, with an error that is the context's and an [coord.OpError] of the
+// recipe's path; and a call that fails leaves no node behind.
 //
 //	refused            New refuses paths that cannot be right, and no client;
 //	                   what stands in Refused is refused before a request
-//	context ended      the call ends at once
+//	context ended      the call ends at once, and asks for nothing
 //	no answer          the call ends with its context; it says that no server
 //	                   has answered
 //	lost request,      the call succeeds, and has done once what it does;
