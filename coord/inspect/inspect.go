@@ -98,6 +98,12 @@ func Among(names []string, kinds ...string) []coord.Contender {
 	return line
 }
 
+// Likely returns the described dialect that these names of a line's children
+// look like, which are of an unknown recipe, or "" if they do not look like one
+// line's. It is a guess: the recipe's own source decides, above all how it
+// orders its contenders.
+func Likely(names ...string) coord.Dialect { return dialect.Likely(names...) }
+
 // Granted says which contenders of a line, the oldest first, hold by the rules
 // of locks: of each dialect, which does not see the other, the first, and the
 // readers behind a reader that holds. But no contender of this module's holds

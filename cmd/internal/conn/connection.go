@@ -34,8 +34,9 @@ type Connection struct {
 	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
 	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist."`
 	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant: see attend."`
-	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path."`
+	Dialect        string        `default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path. For lock and elect also another recipe's: zookeeper, numbers, name=NAME or prefix=PREFIX."`
 
+	Describes      bool     `kong:"-"` // the verb can stand in the line of a described dialect
 	EmptyVariables []string `kong:"-"` // those that were set and empty
 
 	Note    func(format string, args ...any) `kong:"-"`
@@ -101,11 +102,25 @@ func acls(values []string) []string {
 	return lines([]string{betweenACLs.ReplaceAllString(strings.Join(values, "\n"), "$1\n")})
 }
 
-func (c *Connection) dialect() coord.Dialect {
-	if c.Dialect == string(coord.Kazoo) {
-		return coord.Kazoo
+// dialects returns the client's dialect, and the described one of the line that
+// the verb is to stand in, or "".
+func (c *Connection) dialects() (client, line coord.Dialect, err error) {
+	switch d := coord.Dialect(c.Dialect); {
+	case d == "", d == coord.Curator, d == coord.Kazoo:
+		return cmp.Or(d, coord.Curator), "", nil
+	case coord.CheckDialect(d) != nil:
+		return "", "", term.UsageError("%v", coord.CheckDialect(d))
+	case !c.Describes:
+		return "", "", term.UsageError("--dialect %s describes the line of a lock or an election: it is for the verbs lock and elect, without --shared and --slots", d)
+	default:
+		return coord.Curator, d, nil
 	}
-	return coord.Curator
+}
+
+// LineDialect returns the described dialect of the line to stand in, or "".
+func (c *Connection) LineDialect() coord.Dialect {
+	_, line, _ := c.dialects()
+	return line
 }
 
 // GaveUp is the error of a wait that was given up. It says how long the wait
@@ -130,8 +145,12 @@ func (c *Connection) Options() ([]coord.Option, error) {
 	if err := c.refuseEmptyVariables(); err != nil {
 		return nil, err
 	}
+	dialect, _, err := c.dialects()
+	if err != nil {
+		return nil, err
+	}
 	opts := []coord.Option{
-		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(c.dialect()), coord.WithHeld(HeldAround()...),
+		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(dialect), coord.WithHeld(HeldAround()...),
 		coord.WithLogger(slog.New(slog.DiscardHandler)), // the verbs say what there is to say
 	}
 	for _, credential := range lines(c.Auth) {
@@ -326,6 +345,8 @@ func Hint(err error) string {
 	switch {
 	case errors.Is(err, coord.ErrNoAuth), errors.Is(err, coord.ErrAuthFailed):
 		return "(--auth or ZK_AUTH presents credentials)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), " of the dialect "):
+		return "(--dialect stands in its line)"
 	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
 		return "(--dialect kazoo stands in line with Kazoo's)"
 	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Curator)+" "):

@@ -40,7 +40,7 @@ func (r Report) about() string {
 	case !r.Exists:
 		return "there is nothing"
 	case r.Kind == UnknownKind:
-		return "an unknown recipe" + r.beside()
+		return "an unknown recipe" + r.LikelyText() + r.beside()
 	case r.Kind != mixed && r.Keeps() != "":
 		return fmt.Sprintf("%s: %s; \"%s %s %s\" shows all%s", r.Kind, r.Keeps(), term.Program, r.lists(), term.Plain(r.Path), r.beside())
 	case len(r.Contenders) > 0:
@@ -202,6 +202,8 @@ func (r Report) Sort() string {
 	switch {
 	case len(r.Contenders) > 0 && r.Dialect == string(coord.Curator) && byGoZooKeeper.MatchString(r.Contenders[0].Node):
 		return r.Kind + ", go-zookeeper"
+	case r.Kind == UnknownKind && r.Likely() != "":
+		return fmt.Sprintf("%s, like %s", r.Kind, r.Likely())
 	case r.Dialect == "" || r.Dialect == string(coord.Curator) || r.Kind == UnknownKind:
 		return r.Kind
 	}

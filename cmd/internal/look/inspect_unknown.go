@@ -1,8 +1,11 @@
 package look
 
 import (
+	"fmt"
+	"path"
 	"slices"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 )
@@ -30,6 +33,25 @@ func (r *Report) unknown(children []inspect.Contender) []inspect.Contender {
 		children[i].Contender, children[i].Holds = line[at], false
 	}
 	return children
+}
+
+// Likely is the dialect that the line of an unknown recipe seems to have, or "".
+func (r Report) Likely() coord.Dialect {
+	var names []string
+	for _, c := range r.Contenders {
+		if c.Dialect == UnknownKind {
+			names = append(names, path.Base(c.Node))
+		}
+	}
+	return inspect.Likely(names...)
+}
+
+// LikelyText says which option has a lock stand in the line.
+func (r Report) LikelyText() string {
+	if d := r.Likely(); d != "" {
+		return fmt.Sprintf(", in whose line \"%s lock --dialect '%s'\" seems to stand", term.Program, d)
+	}
+	return ""
 }
 
 // Unknown counts the contenders of unknown recipes.

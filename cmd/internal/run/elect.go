@@ -32,6 +32,7 @@ type ElectVerb struct {
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
+	dialect   coord.Dialect  // of the line, or ""
 	Path      conn.NodePath  `arg:"" predictor:"path" help:"The election's path."`
 	commandLine
 	limits
@@ -93,6 +94,8 @@ func (v *ElectVerb) Validate() error {
 
 // Run runs the command as leader, or says who leads.
 func (v *ElectVerb) Run(s *term.Streams, c *conn.Connection) error {
+	c.Describes = true
+	v.dialect = c.LineDialect()
 	switch {
 	case v.Who:
 		return v.who(s, c)
@@ -112,7 +115,7 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	j := &job{
-		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health}, late: "no turn", Verbose: v.Verbose,
+		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect}, late: "no turn", Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
@@ -144,6 +147,9 @@ func (v *ElectVerb) candidate(stands *turn) (acquirer[holding], error) {
 	var opts []election.Option
 	if v.Priority != nil {
 		opts = append(opts, election.WithPriority(*v.Priority))
+	}
+	if v.dialect != "" {
+		opts = append(opts, election.Dialect(v.dialect))
 	}
 	e, err := election.New(stands.client, string(v.Path), opts...)
 	var data []byte
@@ -190,7 +196,7 @@ func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
 // transfer has the leader hand the lead over.
 func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
 	return (&conn.Waiting{Timeout: v.Timeout}).Wait(c, "no answer in time", func(ctx context.Context, client *coord.Client) error {
-		e, err := election.New(client, string(v.Path))
+		e, err := election.New(client, string(v.Path), election.Dialect(v.dialect))
 		if err != nil {
 			return err
 		}
@@ -223,7 +229,7 @@ func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
 
 func (v *ElectVerb) who(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
-		e, err := election.New(client, string(v.Path))
+		e, err := election.New(client, string(v.Path), election.Dialect(v.dialect))
 		if err != nil {
 			return err
 		}
@@ -241,7 +247,7 @@ func (v *ElectVerb) who(s *term.Streams, c *conn.Connection) error {
 
 func (v *ElectVerb) observe(s *term.Streams, c *conn.Connection) error {
 	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
-		e, err := election.New(client, string(v.Path))
+		e, err := election.New(client, string(v.Path), election.Dialect(v.dialect))
 		if err != nil {
 			return conn.Failure(err)
 		}

@@ -30,7 +30,9 @@ type turn struct {
 	open  func(*turn) (acquirer[holding], error)
 	try   bool
 	slots *int // nil: a lock without
-	plain bool // one claim in the line excludes all others
+	// The line's, if that is described, or "".
+	dialect coord.Dialect
+	plain   bool // one claim in the line excludes all others
 
 	health *recipe.Health // nil: the command is always well
 	unwell func() error   // why it is not, or nil; once it is to run
@@ -220,6 +222,7 @@ type LockVerb struct {
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
 	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait for D if the last holder did not release the lock: the same for all who use the path."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
+	dialect   coord.Dialect  // of the line, or ""
 	Paths     conn.NodePaths `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
 	commandLine
 	limits
@@ -257,8 +260,10 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
+	c.Describes = v.Slots == nil && !v.Shared
+	v.dialect = c.LineDialect()
 	return (&job{
-		task: &turn{paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
+		task: &turn{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
@@ -297,6 +302,9 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer[*coo
 	var opts []lock.Option
 	if v.Delay != nil {
 		opts = append(opts, lock.Delay(*v.Delay))
+	}
+	if v.dialect != "" {
+		opts = append(opts, lock.Dialect(v.dialect))
 	}
 	m, err := lock.New(client, string(path), opts...)
 	return apart(client, path, slotsAt, unlessNested(client, path, string(path), 1, acquirerOf(m))), err
@@ -360,6 +368,10 @@ func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.Node
 		return t.slotParties(ctx, client, path)
 	}
 	found, err := look.Children(ctx, client, string(path))
+	if d := t.dialect; d != "" && err == nil {
+		all := coord.Line{Dialect: d}.Order(found, d)
+		return string(path), all[:min(len(all), 1)], all[min(len(all), 1):], nil
+	}
 	all := look.LineOf(found)
 	var before []coord.Contender // that it cannot honour
 	for i, granted := range inspect.Granted(all) {

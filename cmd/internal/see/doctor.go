@@ -278,7 +278,7 @@ func (d *Diagnosis) nodes(s *look.Survey) {
 			d.wrong(r.Path, "a demo has left it", "no demo runs? delete the nodes below "+strings.TrimSuffix(look.DemoRoot, "/"))
 		}
 		if r.Kind == look.UnknownKind {
-			d.fine(r.Path, fmt.Sprintf("%s of an unknown recipe; this program's claims are refused there", term.Plural(r.Unknown(), "contender is", "contenders are")))
+			d.fine(r.Path, fmt.Sprintf("%s of an unknown recipe%s; this program's other claims are refused there", term.Plural(r.Unknown(), "contender is", "contenders are"), r.LikelyText()))
 		}
 		for _, odd := range r.Findings() {
 			d.wrong(r.Path, odd.Found, odd.Do)

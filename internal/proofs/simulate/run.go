@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
@@ -72,12 +73,18 @@ func (w *world) populate(r *rand.Rand) error {
 			return err
 		}
 	}
-	w.dirs = []string{"/lock", "/crowd", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
+	w.dirs = []string{"/lock", "/described", "/crowd", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
 	return nil
 }
 
 // guarded are the paths whose holders write.
-var guarded = []string{"/lock", "/crowd", "/rw", "/election", "/group"}
+var guarded = []string{"/lock", "/described", "/crowd", "/rw", "/election", "/group"}
+
+// described are dialects whose names have no GUID, and one whose have.
+var described = []coord.Dialect{
+	coord.Numbers, coord.ZooKeeper, coord.Named("one"), coord.Description{Prefix: "n_"}.Dialect(), coord.Description{Prefix: "n_"}.Dialect(),
+	coord.Description{Prefix: "zlock#{guid}#"}.Dialect(),
+}
 
 // assign adds workers for some of the recipes, and returns the rules that their
 // history must obey. A seed without some recipes is cheap, and the mixtures
@@ -112,6 +119,10 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			hire(4+r.IntN(3), "local queue", "/crowd", crowd.Lock)
 			hire(r.IntN(2), "lock beside local queues", "/crowd", workload.Lock)
 			rules = append(rules, history.Turns("/crowd"))
+		},
+		func() {
+			d := described[r.IntN(len(described))]
+			hire(3+r.IntN(3), "described line", "/described", workload.LockIn(d))
 		},
 		func() { hire(2+r.IntN(3), "rwlock", "/rw", workload.Share(0.5)) },
 		func() {
@@ -191,7 +202,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	if (*focus == "clocks" || workload.Chance(r, 0.3)) && w.clocks.table == nil {
 		schedule()
 	}
-	return append(rules, history.Mutex("/lock"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
+	return append(rules, history.Mutex("/lock"), history.Mutex("/described"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
 }
 
 // shut is how long the keeper keeps a barrier shut.

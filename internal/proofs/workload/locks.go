@@ -16,7 +16,17 @@ func (w *Worker) tries() bool { return Chance(w.Rand, 0.15) && !w.isCalm() }
 
 // Lock locks a mutex in one of the ways there are.
 func Lock(w *Worker, c *coord.Client) bool {
-	m := must(lock.New(c, w.Key, lock.Reentrant()))
+	return lockBy(w, c, must(lock.New(c, w.Key, lock.Reentrant())))
+}
+
+// LockIn is Lock in a line of a described dialect.
+func LockIn(d coord.Dialect) Use {
+	return func(w *Worker, c *coord.Client) bool {
+		return lockBy(w, c, must(lock.New(c, w.Key, lock.Reentrant(), lock.Dialect(d))))
+	}
+}
+
+func lockBy(w *Worker, c *coord.Client, m *lock.Mutex) bool {
 	switch how := w.Rand.Float64(); {
 	case w.tries():
 		return occupy(w, c, history.Exclusive, "TryAcquire", m.TryAcquire)
