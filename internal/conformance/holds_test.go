@@ -23,6 +23,12 @@ func mutex(t *testing.T) {
 	type c = recipetest.Call[*object[*lock.Mutex, *coord.Hold]]
 	acquire, release := as.keeps((*lock.Mutex).Acquire), as.ends((*coord.Hold).Release)
 	again := both(acquire, release) // the directory is there
+	inLine := func(n int) func(context.Context, *object[*lock.Mutex, *coord.Hold]) error {
+		return func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
+			all, err := o.it.Contenders(ctx)
+			return is(n)(len(all), err)
+		}
+	}
 	as.run(
 		t, func(c *coord.Client, path string) (*lock.Mutex, error) { return lock.New(c, path) },
 		func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
@@ -35,11 +41,11 @@ func mutex(t *testing.T) {
 			}
 			return invalid(errs...)
 		},
-		c{Name: "Acquire", Op: "acquire", Do: acquire, Ready: again, Block: acquire, Requests: 2, RoundTrips: 1},
-		c{Name: "TryAcquire", Op: "try", Do: as.keeps((*lock.Mutex).TryAcquire), Ready: again, Requests: 3, RoundTrips: 2},
-		c{Name: "Do", Op: "acquire", Do: as.does(func(m *lock.Mutex, ctx context.Context) error { return m.Do(ctx, nothing) }), Ready: again, Block: acquire, Requests: 3, RoundTrips: 2},
+		c{Name: "Acquire", Done: inLine(1), Op: "acquire", Do: acquire, Ready: again, Block: acquire, Requests: 2, RoundTrips: 1},
+		c{Name: "TryAcquire", Done: inLine(1), Op: "try", Do: as.keeps((*lock.Mutex).TryAcquire), Ready: again, Requests: 3, RoundTrips: 2},
+		c{Name: "Do", Done: inLine(0), Op: "acquire", Do: as.does(func(m *lock.Mutex, ctx context.Context) error { return m.Do(ctx, nothing) }), Ready: again, Block: acquire, Requests: 3, RoundTrips: 2},
 		c{Name: "Contenders", Do: as.does(only((*lock.Mutex).Contenders)), Ready: acquire, Requests: 2, RoundTrips: 2},
-		c{Name: "Release", Op: "release", Do: release, Ready: acquire, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
+		c{Name: "Release", Done: inLine(0), Op: "release", Do: release, Ready: acquire, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
 	)
 }
 

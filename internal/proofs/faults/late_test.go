@@ -198,7 +198,7 @@ func TestF32TheSessionExpiresWhileHolding(t *testing.T) {
 		again := s.acquire(c)
 		require.Greater(s, again.Token(), next.Token())
 		s.release(again)
-	})
+	}, zktest.Real)
 }
 
 func TestF33TheSessionExpiresWhileWaiting(t *testing.T) {
@@ -217,7 +217,7 @@ func TestF33TheSessionExpiresWhileWaiting(t *testing.T) {
 			require.NotEqual(s, s.dir()+"/"+name, next.Node())
 		}
 		s.release(next)
-	})
+	}, zktest.Real)
 }
 
 func TestF37AnAdminDeletesTheHoldersNode(t *testing.T) {
@@ -243,18 +243,14 @@ func TestF37AnAdminDeletesTheHoldersNode(t *testing.T) {
 				},
 			})
 			require.NoError(s, s.admin().Delete(h.Node(), -1))
-			deleted := time.Now()
 			end, news := s.ends(ended), zktest.Receive(s, patience, told, "the holder is not told")
-			if s.w.Backend() == zktest.Real { // whose processor time is not this process's
-				deleted = news
-			}
-			s.onTime("lost", deleted, 100*time.Millisecond, end)
+			s.onTime("lost", news, 100*time.Millisecond, end) // the server's processor time is not this process's
 			require.ErrorIs(s, h.Err(), coord.ErrLost)
 			require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
 			s.release(h)
 		}
 		s.release(s.acquire(c))
-	})
+	}, zktest.Real)
 }
 
 func TestF38AnAdminDeletesAWaitersNode(t *testing.T) {
@@ -276,7 +272,7 @@ func TestF38AnAdminDeletesAWaitersNode(t *testing.T) {
 		// A grant that came too early would make two holders.
 		last := s.handOver(h, waiters[1])
 		s.release(s.handOver(last, waiters[0]))
-	})
+	}, zktest.Real)
 }
 
 func sequence(s scene, node string) (n int) {

@@ -326,7 +326,7 @@ func TestF01TheReplyToACreateIsLost(t *testing.T) {
 		s.release(s.acquire(c)) // the directory is there
 		s.acquireDespite(c, onClaim(proxy.CutOnReply))
 		require.EqualValues(s, 1, recovered.Load(), "the node was made by the create whose reply was lost")
-	})
+	}, zktest.Real)
 }
 
 // The client may be back before the server has carried the create out.
@@ -337,7 +337,7 @@ func TestF01TheConnectionIsCutWhenACreateWasForwarded(t *testing.T) {
 		for range 20 {
 			s.acquireDespite(c, onClaim(proxy.CutAfter))
 		}
-	})
+	}, zktest.Real)
 }
 
 func TestF02ACreateIsLost(t *testing.T) {
@@ -345,7 +345,7 @@ func TestF02ACreateIsLost(t *testing.T) {
 		c := s.behind()
 		s.release(s.acquire(c))
 		s.acquireDespite(c, onClaim(proxy.DropAndCut))
-	})
+	}, zktest.Real)
 }
 
 // The create waits for the acknowledgement of a follower that lags. So it is
@@ -425,7 +425,7 @@ func TestF05TheListingAfterACreateIsLost(t *testing.T) {
 			s.acquireDespite(c, proxy.Fault{On: proxy.Lists, Do: loss})
 			s.onTime("granted and released", begun, progress, time.Now())
 		}
-	})
+	}, zktest.Real)
 }
 
 func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {
@@ -471,7 +471,7 @@ func TestF06TheReplyToADeleteIsLost(t *testing.T) {
 		again := s.acquire(c)
 		s.isSoleHolder(again)
 		s.release(again)
-	})
+	}, zktest.Real)
 }
 
 func TestF07ADeleteIsLost(t *testing.T) {
@@ -484,7 +484,7 @@ func TestF07ADeleteIsLost(t *testing.T) {
 		s.release(h)
 		require.Equal(s, 1, lost.Fired())
 		s.release(s.grantedWithin(2*time.Second, waiter, begun))
-	})
+	}, zktest.Real)
 }
 
 // A release whose caller does not wait goes on by itself.
