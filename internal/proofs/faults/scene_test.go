@@ -68,8 +68,8 @@ func play(t *testing.T, w *zktest.World, f func(s scene)) {
 
 // each runs a scenario on the embedded server and on a real one that all
 // scenarios share; eachPrivate on servers of its own. What the table of all
-// recipes (internal/conformance) or a test of coord shows on the embedded server
-// runs on the real one only.
+// recipes (internal/conformance) or a test of coord shows on the embedded
+// server runs on the real one only.
 func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Helper()
 	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
