@@ -19,14 +19,14 @@ func (referenceVerb) Run(s *term.Streams, app *kong.Kong) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# zkcoord, the reference\n\n<!-- Written by the program: begin. -->\n\n%s\n\n", strings.TrimSpace(app.Model.Help))
 	b.WriteString("[running.md](running.md) explains how CMD runs under a lock, and has its variables; [looking.md](looking.md) what the other\n" +
-		"verbs show and do; [troubleshooting.md](troubleshooting.md) what a message or an exit status asks for.\n\n")
-	fmt.Fprintf(&b, "## Flags of every verb\n\n%s\n", flagTable(app.Model.Flags))
+		"verbs show and do; [troubleshooting.md](troubleshooting.md#exit-statuses) the exit statuses that verbs share, and messages.\n\n")
+	fmt.Fprintf(&b, "## Flags of every verb\n\n%s\n", flagList(app.Model.Flags))
 	shared := sharedFlags(app.Model)
-	fmt.Fprintf(&b, "## Flags of several verbs\n\n%s\n", flagTable(shared))
+	fmt.Fprintf(&b, "## Flags of several verbs\n\n%s\n", flagList(shared))
 	for _, verb := range app.Model.Leaves(true) {
 		describe(&b, verb, shared)
 	}
-	fmt.Fprintf(&b, "## Exit statuses\n\n%s\n\n<!-- Written by the program: end. -->\n", bullets(statuses))
+	b.WriteString("<!-- Written by the program: end. -->\n")
 	_, err := fmt.Fprint(s.Out, b.String())
 	return err
 }
@@ -35,7 +35,7 @@ func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 	fmt.Fprintf(b, "## %s\n\n```usage\n%s %s\n```\n\n", verbName(verb), term.Program, synopsis(verb))
 	fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(verb.Help+"\n\n"+withoutUsual(verb.Detail)))
 	own := slices.DeleteFunc(slices.Clone(verb.Flags), func(f *kong.Flag) bool { return hasFlag(shared, f) })
-	if table := flagTable(own); table != "" {
+	if table := flagList(own); table != "" {
 		b.WriteString(table + "\n")
 	}
 	var others []string
@@ -58,8 +58,8 @@ func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 	b.WriteString("```\n\n")
 }
 
-// usual are the exit statuses that most verbs have, and that the document
-// explains once.
+// usual are the exit statuses that most verbs have; docs/troubleshooting.md
+// explains them once.
 var usual = []string{
 	"128+n if signal n ended it; ", "126 or 127 if it cannot be run; ", "126 or 127 if CMD cannot be run; ",
 	"; 69 no session with the servers", "; 64 usage",
@@ -99,8 +99,8 @@ func hasFlag(flags []*kong.Flag, f *kong.Flag) bool {
 	return slices.ContainsFunc(flags, func(o *kong.Flag) bool { return o.Name == f.Name && o.Help == f.Help })
 }
 
-// flagTable is empty without flags.
-func flagTable(flags []*kong.Flag) string {
+// flagList is empty without flags.
+func flagList(flags []*kong.Flag) string {
 	var b strings.Builder
 	for _, f := range flags {
 		if f.Name == "help" || f.Hidden {
@@ -110,15 +110,7 @@ func flagTable(flags []*kong.Flag) string {
 		for _, env := range f.Envs {
 			name += ", `" + env + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s |\n", strings.ReplaceAll(name, "|", `\|`), strings.ReplaceAll(f.Help, "|", `\|`))
+		fmt.Fprintf(&b, "- %s: %s\n", name, f.Help)
 	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "| flag | |\n|---|---|\n" + b.String()
-}
-
-// bullets makes a list of paragraphs.
-func bullets(text string) string {
-	return "- " + strings.ReplaceAll(strings.TrimSpace(text), "\n\n", "\n- ")
+	return b.String()
 }
