@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/go-zookeeper/zk"
 )
 
 // AcquireName is Acquire for a claim of a name, which holds as soon as it is
@@ -135,5 +135,5 @@ func (cl *claim) createName() error {
 			return callersOwn(err, 2)
 		}
 	}
-	return cl.made(cl.sess.Create(cl.wanted(), cl.spec.Data, wire.Ephemeral, cl.client.opts.acl))
+	return cl.made(cl.sess.Create(cl.wanted(), cl.spec.Data, zk.FlagEphemeral, cl.client.opts.acl))
 }

@@ -9,11 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
-	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -83,7 +84,7 @@ func (c *Client) join(ctx context.Context, spec *Spec) (*claim, error) {
 		c.claims.remove(cl)
 		return nil, err
 	}
-	begun := s.BeginCreate(cl.wanted(), spec.Data, wire.EphemeralSequential, c.opts.acl)
+	begun := s.BeginCreate(cl.wanted(), spec.Data, zk.FlagEphemeralSequential, c.opts.acl)
 	if begun != nil {
 		if !cl.spec.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Dir, math.MaxInt32, near) == nil {
 			cl.view, _ = cl.sess.Listings.Get(ctx, cl.node.Dir)
@@ -107,7 +108,7 @@ func (cl *claim) joinAfter(ctx context.Context, begun *session.Creation) error {
 			begun = nil
 			return cl.made(first.Outcome())
 		}
-		return cl.made(cl.sess.Create(cl.wanted(), cl.spec.Data, wire.EphemeralSequential, cl.client.opts.acl))
+		return cl.made(cl.sess.Create(cl.wanted(), cl.spec.Data, zk.FlagEphemeralSequential, cl.client.opts.acl))
 	}, func(error) error { return cl.ensureDir(ctx) })
 }
 

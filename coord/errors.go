@@ -3,6 +3,8 @@ package coord
 import (
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -10,10 +12,9 @@ import (
 // The errors of this module, for errors.Is. A call that asks the servers
 // returns an [*OpError] that wraps one of them, a context's error, or both; any
 // other answer of the server comes as text, by ZooKeeper's name for it. The
-// client library's error values never appear. The error matches
-// [errors.ErrUnsupported] for an impossible call: an operation that the server
-// does not know, or does not permit in its local sessions, and a request to a
-// claim that cannot be asked (see inspect.Revoke).
+// error matches [errors.ErrUnsupported] for an impossible call: an operation
+// that the server does not know, or does not permit in its local sessions, and
+// a request to a claim that cannot be asked (see inspect.Revoke).
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")
@@ -57,15 +58,16 @@ var (
 	ErrClosed = wire.ErrClosed
 	// ErrDisconnected: the connection failed before the reply came.
 	ErrDisconnected = wire.ErrConnection
+	// ErrThrottled: the server refused the request for now.
+	ErrThrottled = wire.ErrThrottled
 
-	// Answers of the server.
-	ErrNoNode     = wire.ErrNoNode
-	ErrNodeExists = wire.ErrNodeExists
-	ErrNotEmpty   = wire.ErrNotEmpty
-	ErrBadVersion = wire.ErrBadVersion
-	ErrNoAuth     = wire.ErrNoAuth
-	ErrAuthFailed = wire.ErrAuth
-	ErrThrottled  = wire.ErrThrottled
+	// Answers of the server, which are the errors of go-zookeeper/zk.
+	ErrNoNode     = zk.ErrNoNode
+	ErrNodeExists = zk.ErrNodeExists
+	ErrNotEmpty   = zk.ErrNotEmpty
+	ErrBadVersion = zk.ErrBadVersion
+	ErrNoAuth     = zk.ErrNoAuth
+	ErrAuthFailed = zk.ErrAuthFailed
 )
 
 // OpError says which operation on which path failed with Err.

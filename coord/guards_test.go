@@ -312,7 +312,7 @@ func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 		require.Equal(t, "get", op.Op)
 		require.Equal(t, "/missing", op.Path)
 		require.ErrorIs(t, err, coord.ErrNoNode)
-		require.EqualError(t, err, "get /missing: node does not exist")
+		require.EqualError(t, err, "get /missing: zk: node does not exist")
 	})
 }
 
@@ -347,7 +347,7 @@ func TestAnOperationWithoutAParentSaysThatTheParentIsMissing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		_, err := b.Open().Txn(b.Context(), coord.CheckOp("/", -1), coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrNoNode)
-		require.EqualError(b, err, "transaction: operation 1 (create /missing/n): parent /missing: node does not exist")
+		require.EqualError(b, err, "transaction: operation 1 (create /missing/n): parent /missing: zk: node does not exist")
 	})
 }
 

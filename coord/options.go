@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
@@ -27,7 +29,7 @@ const defaultSessionTimeout = 10 * time.Second
 type options struct {
 	session.Config
 
-	acl         []wire.ACL
+	acl         []zk.ACL
 	observers   []func(event.Event)
 	identity    []byte // in the data of the nodes
 	held        []string
@@ -56,7 +58,7 @@ func defaults() options {
 			Config:  servers.Config{Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost},
 			Timeout: defaultSessionTimeout, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
 		},
-		acl:      []wire.ACL{wire.OpenACL},
+		acl:      zk.WorldACL(zk.PermAll),
 		dialect:  Curator,
 		identity: []byte(filepath.Base(os.Args[0])),
 	}

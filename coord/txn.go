@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -28,12 +30,12 @@ func CreateOp(path string, data []byte) Op {
 // AppendOp is CreateOp of a node to whose name the server appends a number of
 // ten digits, which grows from node to node of the directory.
 func AppendOp(path string, data []byte) Op {
-	return Op{kind: wire.OpCreate, path: path, data: data, mode: wire.PersistentSequential}
+	return Op{kind: wire.OpCreate, path: path, data: data, mode: zk.FlagSequence}
 }
 
 // EphemeralOp is CreateOp of a node that is deleted at the end of the session.
 func EphemeralOp(path string, data []byte) Op {
-	return Op{kind: wire.OpCreate, path: path, data: data, mode: wire.Ephemeral}
+	return Op{kind: wire.OpCreate, path: path, data: data, mode: zk.FlagEphemeral}
 }
 
 // SetOp replaces a node's data if the node has this version; -1 matches any.
@@ -146,7 +148,7 @@ func (c *Client) requests(ops []Op) ([]wire.Op, error) {
 	requests := make([]wire.Op, len(ops))
 	for i, op := range ops {
 		path := op.path
-		if op.mode&wire.PersistentSequential != 0 {
+		if op.mode&zk.FlagSequence != 0 {
 			path += "0" // the name may be nothing but the sequence number
 		}
 		if err := wire.CheckPath(path); err != nil {

@@ -365,7 +365,7 @@ var mayImport = map[room][]room{
 	handler:   {recipe},
 	recipe:    {recipe, shared, primitive},
 	shared:    {primitive, client},
-	primitive: {primitive, client},
+	primitive: {primitive, client, library},
 	client:    {client, library},
 	server:    {},
 }

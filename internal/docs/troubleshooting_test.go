@@ -2,6 +2,7 @@ package docs
 
 import (
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -50,11 +51,14 @@ type said struct {
 	values   map[string]string // of variables and constants, "coord.ErrBusy"
 }
 
-// sayings reads the literals of all code that is no test.
+// sayings reads the literals of all code that is no test, and of the client
+// library's constants, which its errors are among.
 func sayings(t *testing.T) said {
 	t.Helper()
 	all := said{values: map[string]string{}, exported: map[string]bool{}}
-	for _, path := range files(t, "*.go") {
+	library, err := build.Import("github.com/"+zkLibrary, ".", build.FindOnly)
+	require.NoError(t, err)
+	for _, path := range append(files(t, "*.go"), filepath.Join(library.Dir, "constants.go")) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
@@ -183,6 +187,9 @@ func TestTheTroubleshootingHasEveryExitStatus(t *testing.T) {
 // isPublic reports whether a file is of a package that users import.
 func isPublic(t *testing.T, file string) bool {
 	t.Helper()
+	if filepath.IsAbs(file) {
+		return false // the client library's
+	}
 	folder, err := filepath.Rel(root, filepath.Dir(file))
 	require.NoError(t, err)
 	public := strings.HasPrefix(folder, "coord") || strings.HasPrefix(folder, "zkembed") || strings.HasPrefix(folder, "contrib")

@@ -22,7 +22,7 @@ var calls = []mutant{
 	off("our watch is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheOwnWatch"),
 		"Node.Watch", `if err == nil || n.sess.Err() != nil {`, `if err == nil || !isPassing(err) {`),
 	off("the deletion is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheDeletion"),
-		"Node.Delete", `case errors.Is(err, wire.ErrNoAuth):`, `case true:`),
+		"Node.Delete", `case errors.Is(err, zk.ErrNoAuth):`, `case true:`),
 	off("recovery: a named claim that was asked for is still known", in(coord, "TestANamedClaimThatIsAskedFor"),
 		"Node.examine", `	case n.host.IsRequest(node.Data):`, `	case false:`),
 	off("nothing is sent for a context that has ended", in(coord, "TestNothingIsAskedOfTheServer"),

@@ -18,13 +18,13 @@ var recovery = []mutant{
 	off("a missing directory is made again", in(coord, "TestATokenIsTheNodesCzxid"),
 		"claim.ensureDir", `return cl.sess.EnsurePath(ctx, cl.node.Dir, cl.client.opts.acl)`, `return ErrNoNode`),
 	off("a missing parent is made again", in(coord, "TestADirectoryWhoseParentIsRemovedMeanwhile"),
-		"Session.EnsurePath", `case errors.Is(err, wire.ErrNoNode):`, `case false && errors.Is(err, wire.ErrNoNode):`),
+		"Session.EnsurePath", `case errors.Is(err, zk.ErrNoNode):`, `case false && errors.Is(err, zk.ErrNoNode):`),
 	off("recovery: a claim among others of its name is told by its version, 1", in(coord, "TestAReleaseLeavesTheNodeAlone"),
 		"Node.Version", `return 1 + n.written.Load()`, `return -1`),
 	off("janitor: a node that is another's by now is left alone", in(coord, "TestAReleaseLeavesTheNodeAlone"),
-		"Node.DeleteOnce", `if !errors.Is(err, wire.ErrBadVersion) {`, `if true {`),
+		"Node.DeleteOnce", `if !errors.Is(err, zk.ErrBadVersion) {`, `if true {`),
 	off("janitor: a claim's node goes though what proved it is gone", in(coord, "TestAReleaseDeletesTheNodeAlso"),
-		"Node.deleteProven", `case errors.Is(err, wire.ErrNoNode):`, `case false:`),
+		"Node.deleteProven", `case errors.Is(err, zk.ErrNoNode):`, `case false:`),
 	off("janitor: a claim's node goes only while what proves it holds", in(coord, "TestAReleaseLeavesTheNodeAlone"),
 		"Node.deleteProven", `append(slices.Clone(n.Proof), del)`, `append(slices.Clone(n.Proof[:0]), del)`),
 	off("janitor: a deletion whose reply was lost is not repeated on the next claim of the name",
@@ -67,7 +67,7 @@ var recovery = []mutant{
 	off("queue: a lost reply to an Ack is found out by a witness, and not by what is missing", in(items, "TestF57"),
 		"witness.try", `verdict := err`,
 		`verdict := err
-			if lost && errors.Is(err, wire.ErrNoNode) {
+			if lost && errors.Is(err, zk.ErrNoNode) {
 				return nil
 			}`),
 }
@@ -79,10 +79,10 @@ var once = []mutant{
 		`all := append([]wire.Op{w.set(nil)}, ops...)
 	all[0].Version = -1`),
 	off("exactly once: a repeat that finds another version had taken effect", in(coord, "TestATransactionWhoseReplyIsLost"),
-		"witness.try", `case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):`, `case false:`),
+		"witness.try", `case refused == 0 && lost && errors.Is(err, zk.ErrBadVersion):`, `case false:`),
 	off("exactly once: a first attempt that finds another version had not", in(coord, "TestAWitnessDeletedByHand"),
-		"witness.try", `case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):`,
-		`case refused == 0 && errors.Is(err, wire.ErrBadVersion):`),
+		"witness.try", `case refused == 0 && lost && errors.Is(err, zk.ErrBadVersion):`,
+		`case refused == 0 && errors.Is(err, zk.ErrBadVersion):`),
 	off("exactly once: a repeat that finds no witness tells nothing", in(coord, "TestATransactionWhoseWitnessIsDeletedBeforeItsRepeat"),
 		"witness.try", `case lost:`, `case false:`),
 	off("exactly once: another session has another witness", in(coord, "TestAWitnessDeletedByHand"),

@@ -268,7 +268,7 @@ func TestAChrootThatDoesNotExistIsWarnedOfOrRefused(t *testing.T) {
 	for _, verb := range [][]string{{"inspect", "/l"}, {"lock", "/l", "--", "true"}, {"barrier", "wait", "/l"}} {
 		status, told = run(append([]string{"--require-chroot"}, verb...)...)
 		require.Equal(t, term.ExitUsage, status, verb)
-		require.Contains(t, told, "chroot "+chroot+": node does not exist", verb)
+		require.Contains(t, told, "chroot "+chroot+": zk: node does not exist", verb)
 	}
 	made, _, err := w.Admin().Exists(chroot)
 	require.NoError(t, err)

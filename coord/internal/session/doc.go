@@ -1,6 +1,6 @@
-// Package session owns the connection to ZooKeeper. It is the only place that
-// imports the client library, which it leaves the choice of a server, the
-// connection, the handshake and the pings:
+// Package session owns the connection to ZooKeeper. It leaves the client
+// library the connection, the handshake and the pings; errors, ACLs, flags and
+// event types are the library's everywhere:
 //
 //   - A [Keeper] keeps one usable [Session] at a time and replaces it when it
 //     is over. One Session is one client connection object is one ZooKeeper

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
@@ -63,7 +65,7 @@ func (k *Keeper) run() {
 		k.running.Go(s.conclude)
 		former := s
 		k.running.Go(func() { k.closeFormer(former) })
-		if errors.Is(s.Err(), wire.ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
+		if errors.Is(s.Err(), zk.ErrAuthFailed) || time.Since(begun) < k.cfg.Timeout/100 {
 			select {
 			case <-time.After(min(k.cfg.Timeout/10, time.Second)):
 			case <-k.stop.Done():
@@ -103,7 +105,7 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 			return s, nil
 		}
 		switch {
-		case errors.Is(err, wire.ErrAuth):
+		case errors.Is(err, zk.ErrAuthFailed):
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, calls.Ended(ctx, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
@@ -96,7 +97,7 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 		defer k.Close(context.Background())
 		s, err := k.Session(ctx)
 		require.NoError(t, err)
-		acl := []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
+		acl := []zk.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
 		ops := []wire.Op{
 			{Kind: wire.OpCreate, Path: "/t", ACL: acl},
 			{Kind: wire.OpSet, Path: "/t", Version: -1},
@@ -118,7 +119,7 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 			make func() error
 		}{
 			{"create", 1, func() error {
-				_, _, err := s.Create("/node-", []byte("data"), wire.EphemeralSequential, acl)
+				_, _, err := s.Create("/node-", []byte("data"), zk.FlagEphemeralSequential, acl)
 				return err
 			}},
 			{"exists", 3, func() error { _, err := s.Exists(ctx, "/"); return err }},
@@ -129,7 +130,7 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 			{"transaction", 14, func() error { _, err := s.Txn(ctx, ops); return err }},
 			{"refused transaction", 14, func() error {
 				_, err := s.Txn(ctx, append(ops, wire.Op{Kind: wire.OpCheck, Path: "/none"}))
-				if err == wire.ErrNoNode {
+				if err == zk.ErrNoNode {
 					return nil
 				}
 				return err
@@ -156,7 +157,7 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 			"longer":       func(body []byte) []byte { body[3]++; return body },
 		} {
 			l.lie(1, change)
-			_, _, err := s.Create("/node-", nil, wire.EphemeralSequential, acl)
+			_, _, err := s.Create("/node-", nil, zk.FlagEphemeralSequential, acl)
 			require.ErrorIs(t, err, wire.ErrConnection, name)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -37,7 +39,7 @@ func (s *Session) Enqueue(task func()) error { return s.chores.enqueue(task) }
 // server has answered or the session is over, so a caller with a context calls
 // it in a goroutine; and the caller must find out the outcome if it is unknown
 // ([wire.ErrConnection]).
-func (s *Session) Create(path string, data []byte, flags int32, acl []wire.ACL) (made string, czxid int64, err error) {
+func (s *Session) Create(path string, data []byte, flags int32, acl []zk.ACL) (made string, czxid int64, err error) {
 	c := creation(path)
 	made, err = answer(context.Background(), s, c, wire.Request{Op: wire.OpCreate}, creating(path, data, flags, acl))
 	return made, c.Zxid, err
@@ -61,7 +63,7 @@ func (c *Creation) Outcome() (path string, czxid int64, err error) {
 // BeginCreate is Create that does not block. It returns nil if the request
 // cannot be sent immediately. The next requests travel with the create, and are
 // answered after it.
-func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []wire.ACL) *Creation {
+func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []zk.ACL) *Creation {
 	c := creation(path)
 	c.Done = make(chan struct{})
 	if s.ask(wire.Request{Op: wire.OpCreate, Caller: c, Yields: true}, creating(path, data, flags, acl)) != nil {
@@ -75,7 +77,7 @@ func creation(path string) *wire.Call[string] {
 }
 
 // creating are the fields of a request that creates a node.
-func creating(path string, data []byte, flags int32, acl []wire.ACL) func(b []byte) []byte {
+func creating(path string, data []byte, flags int32, acl []zk.ACL) func(b []byte) []byte {
 	return wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append
 }
 
@@ -97,7 +99,7 @@ func (s *Session) Txn(ctx context.Context, ops []wire.Op) ([]wire.Result, error)
 // of a transaction. It does so, too, if it is asked for an ephemeral node by a
 // session that is local to another server.
 func (s *Session) whyExpired(ctx context.Context, op wire.Op) error {
-	isEphemeral := op.Kind == wire.OpCreate && (op.Flags == wire.Ephemeral || op.Flags == wire.EphemeralSequential)
+	isEphemeral := op.Kind == wire.OpCreate && (op.Flags == zk.FlagEphemeral || op.Flags == zk.FlagEphemeralSequential)
 	if isEphemeral && s.Flush(ctx) == nil {
 		return wire.ErrLocalSession
 	}
@@ -126,7 +128,7 @@ func (s *Session) Exists(ctx context.Context, path string) (Node, error) {
 	node, err := roundTrip(ctx, s, wire.Request{Op: wire.OpExists}, wire.Reading(path, false), func(d *wire.Decoder) Node {
 		return Node{true, nil, d.Stat()}
 	})
-	if err == wire.ErrNoNode {
+	if err == zk.ErrNoNode {
 		err = nil
 	}
 	return node, err
@@ -176,7 +178,7 @@ func deleting(path string, version int32) func(b []byte) []byte {
 func (s *Session) Flush(ctx context.Context) error {
 	_, err := s.Txn(ctx, changesNothing)
 	switch err {
-	case wire.ErrNoAuth, wire.ErrNoNode, wire.ErrBadVersion:
+	case zk.ErrNoAuth, zk.ErrNoNode, zk.ErrBadVersion:
 		return nil
 	}
 	return err
@@ -188,14 +190,14 @@ var changesNothing = []wire.Op{{Kind: wire.OpCheck, Path: "/", Version: -1}}
 // removes some time after their last child went, or as persistent ones where
 // the server has no containers. It says so once in a session: by an error, or
 // (before ZooKeeper 3.5) by closing the connection, and the next one as well.
-func (s *Session) EnsurePath(ctx context.Context, path string, acl []wire.ACL) error {
+func (s *Session) EnsurePath(ctx context.Context, path string, acl []zk.ACL) error {
 	var emptied Repeats
 	for at := 1; at <= len(path); at++ {
 		if at < len(path) && path[at] != '/' || path == "/" {
 			continue
 		}
 		switch err := s.ensure(ctx, path[:at], acl); {
-		case errors.Is(err, wire.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode):
 			at = 0 // the server has just removed an empty container above: begin again
 			if emptied.Pause(ctx, s); ctx.Err() != nil {
 				return calls.Ended(ctx, err)
@@ -209,7 +211,7 @@ func (s *Session) EnsurePath(ctx context.Context, path string, acl []wire.ACL) e
 	return nil
 }
 
-func (s *Session) ensure(ctx context.Context, path string, acl []wire.ACL) error {
+func (s *Session) ensure(ctx context.Context, path string, acl []zk.ACL) error {
 	node, err := s.Exists(ctx, path)
 	if err != nil || node.Exists {
 		return err
@@ -219,7 +221,7 @@ func (s *Session) ensure(ctx context.Context, path string, acl []wire.ACL) error
 		return err
 	}
 	for tries := 0; tries < 2 && !s.noContainers.Load(); tries++ {
-		err = create(wire.OpCreateContainer, wire.Container)
+		err = create(wire.OpCreateContainer, zk.FlagContainer)
 		hungUp := errors.Is(err, wire.ErrHungUp)
 		if err == wire.ErrUnsupported || hungUp && tries > 0 {
 			s.noContainers.Store(true)
@@ -228,9 +230,9 @@ func (s *Session) ensure(ctx context.Context, path string, acl []wire.ACL) error
 		}
 	}
 	if s.noContainers.Load() {
-		err = create(wire.OpCreate, wire.Persistent)
+		err = create(wire.OpCreate, zk.FlagPersistent)
 	}
-	if err == wire.ErrNodeExists {
+	if err == zk.ErrNodeExists {
 		return nil
 	}
 	return err

@@ -118,7 +118,7 @@ func (s *Session) Timeout() time.Duration {
 func (s *Session) Done() <-chan struct{} { return s.ending.Done() }
 
 // Err returns why the session is over, or nil. It matches [wire.ErrExpired],
-// [wire.ErrClosed] or [wire.ErrAuth].
+// [wire.ErrClosed] or [zk.ErrAuthFailed].
 func (s *Session) Err() error {
 	if s.ending.Err() == nil {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/window"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -83,7 +85,7 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 func (s tap) authenticated(err error) {
 	if err != nil && !errors.Is(err, wire.ErrConnection) {
 		s.log.Error("the server refused a credential", "err", err)
-		s.over(wire.ErrAuth)
+		s.over(fmt.Errorf("%w: the server refused the credentials", zk.ErrAuthFailed))
 	}
 }
 
@@ -132,7 +134,7 @@ func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	s.Watches.lose()
 }
 
-func (s tap) Fired(event int32, path string) { s.Watches.tell(event, path) }
+func (s tap) Fired(event zk.EventType, path string) { s.Watches.tell(event, path) }
 
 // quiet turns the client library's lines into debug records.
 type quiet struct{ log *slog.Logger }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -74,7 +76,7 @@ type Kind uint8
 
 // Data: a node that is there, until its data change or it goes. Children: the
 // list of its children. Absence: a node that is not there, until it is; one
-// that is there answers [wire.ErrNodeExists].
+// that is there answers [zk.ErrNodeExists].
 const (
 	Data Kind = iota
 	Children
@@ -91,7 +93,7 @@ type Watches struct {
 }
 
 // Data reads a node and watches it: one request, or none when it is watched
-// already. A missing node answers [wire.ErrNoNode] and leaves no watch. A node
+// already. A missing node answers [zk.ErrNoNode] and leaves no watch. A node
 // whose data may not be read is watched without its data, by the changes of its
 // parent's children.
 func (ws *Watches) Data(ctx context.Context, path string) (*Watch, error) {
@@ -171,7 +173,7 @@ func (ws *Watches) arm(key armed, w *Watch) {
 	if w.err = ws.s.awaitUp(context.Background()); w.err == nil {
 		w.err = ws.read(key, w)
 	}
-	if errors.Is(w.err, wire.ErrNoAuth) && key.kind == Data {
+	if errors.Is(w.err, zk.ErrNoAuth) && key.kind == Data {
 		w.err = ws.armByParent(key, w)
 	}
 	ws.mu.Lock()
@@ -195,7 +197,7 @@ func (ws *Watches) read(key armed, w *Watch) error {
 	}, Told: func(err error) {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
-		w.armed = err == nil || key.kind == Absence && err == wire.ErrNoNode
+		w.armed = err == nil || key.kind == Absence && err == zk.ErrNoNode
 	}}
 	r := wire.Request{Op: [...]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[key.kind]}
 	var err error
@@ -204,8 +206,8 @@ func (ws *Watches) read(key armed, w *Watch) error {
 	case key.kind != Absence:
 		return err
 	case err == nil:
-		return wire.ErrNodeExists
-	case err == wire.ErrNoNode:
+		return zk.ErrNodeExists
+	case err == zk.ErrNoNode:
 		return nil
 	}
 	return err
@@ -222,7 +224,7 @@ func (ws *Watches) armByParent(key armed, w *Watch) error {
 	}
 	node, err := ws.s.Exists(context.Background(), key.path)
 	if err == nil && !node.Exists {
-		err = wire.ErrNoNode
+		err = zk.ErrNoNode
 	}
 	if err != nil {
 		return err
@@ -233,16 +235,16 @@ func (ws *Watches) armByParent(key armed, w *Watch) error {
 }
 
 // tell fires the watches an event is about.
-func (ws *Watches) tell(event int32, path string) {
+func (ws *Watches) tell(event zk.EventType, path string) {
 	fired := Changed
-	if event == wire.EventDeleted {
+	if event == zk.EventNodeDeleted {
 		fired = Deleted
 	}
-	if event != wire.EventChildrenChanged {
+	if event != zk.EventNodeChildrenChanged {
 		ws.fire(armed{path, Data}, fired)
 		ws.fire(armed{path, Absence}, fired)
 	}
-	if event == wire.EventChildrenChanged || event == wire.EventDeleted {
+	if event == zk.EventNodeChildrenChanged || event == zk.EventNodeDeleted {
 		ws.fire(armed{path, Children}, fired)
 	}
 }

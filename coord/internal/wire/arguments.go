@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // CheckPath applies the server's rules, to report a mistake before anything is
@@ -67,22 +69,19 @@ func CheckName(name string) error {
 // for.
 const permissions = "rwcda"
 
-// OpenACL permits everything to everyone.
-var OpenACL = ACL{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}
-
 // ParseACL reads an entry as ZooKeeper's own tools write it:
 // "scheme:id:permissions".
-func ParseACL(entry string) (ACL, error) {
+func ParseACL(entry string) (zk.ACL, error) {
 	scheme, rest, _ := strings.Cut(entry, ":")
 	at := strings.LastIndexByte(rest, ':')
 	if scheme == "" || at < 0 {
-		return ACL{}, Invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
+		return zk.ACL{}, Invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
 	}
-	acl := ACL{Scheme: scheme, ID: rest[:at]}
+	acl := zk.ACL{Scheme: scheme, ID: rest[:at]}
 	for _, letter := range rest[at+1:] {
 		bit := strings.IndexRune(permissions, letter)
 		if bit < 0 {
-			return ACL{}, Invalid("ACL %q: the permissions are letters out of cdrwa", entry)
+			return zk.ACL{}, Invalid("ACL %q: the permissions are letters out of cdrwa", entry)
 		}
 		acl.Perms |= 1 << bit
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/window"
 )
 
@@ -30,7 +32,7 @@ type Tap interface {
 	// know. proves means that the ensemble itself has acknowledged the request.
 	Answered(zxid int64, err error, sent time.Time, proves bool)
 	// Fired notes an event of a watch.
-	Fired(event int32, path string)
+	Fired(event zk.EventType, path string)
 	// Failed notes, once, that the connection is gone, and its watches with it,
 	// or that it was never open.
 	Failed(c *Conn, open bool, err error)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/virtual"
@@ -104,11 +105,11 @@ func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
 func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
 	onLink(t, func(t *testing.T, l link) {
 		ended := l.opened(t)
-		l.serve(t, notification(EventDeleted, "/gone"))
-		l.serve(t, notification(EventChildrenChanged, "/list"))
+		l.serve(t, notification(zk.EventNodeDeleted, "/gone"))
+		l.serve(t, notification(zk.EventNodeChildrenChanged, "/list"))
 		require.NoError(t, l.server.Close())
 		require.Error(t, <-ended)
-		require.Equal(t, map[string]int32{"/gone": EventDeleted, "/list": EventChildrenChanged}, l.tap.events)
+		require.Equal(t, map[string]zk.EventType{"/gone": zk.EventNodeDeleted, "/list": zk.EventNodeChildrenChanged}, l.tap.events)
 		require.Equal(t, 1, l.tap.failures)
 	})
 }
@@ -131,7 +132,7 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 		l.serve(t, reply(first+1, 4712, -101))
 		<-calls[1].Done
 		require.Equal(t, []any{int64(4711), "body", nil}, []any{calls[0].Zxid, calls[0].Value, calls[0].Err})
-		require.Equal(t, []any{int64(4712), "", ErrNoNode}, []any{calls[1].Zxid, calls[1].Value, calls[1].Err})
+		require.Equal(t, []any{int64(4712), "", zk.ErrNoNode}, []any{calls[1].Zxid, calls[1].Value, calls[1].Err})
 		require.NoError(t, l.server.Close())
 		<-calls[2].Done
 		require.Equal(t, ErrHungUp, calls[2].Err)
@@ -311,7 +312,7 @@ func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.
 		require.EqualValues(t, OpGetData, int32At(read, 4))
 		l.serve(t, reply(xidAuth, 0, -115))
 		l.serve(t, reply(int32At(probe, 0), 9, 0))
-		require.Equal(t, ErrAuth, <-told)
+		require.Equal(t, zk.ErrAuthFailed, <-told)
 		require.NoError(t, <-told)
 	})
 }

@@ -3,16 +3,13 @@ package wire
 import (
 	"errors"
 	"fmt"
+
+	"github.com/go-zookeeper/zk"
 )
 
-// The answers of a server, and the ends of a session.
+// The errors of requests. What a server answers is the client library's error
+// where it has one: [zk.ErrNoNode], [zk.ErrNodeExists]…
 var (
-	ErrNoNode      = errors.New("node does not exist")
-	ErrNodeExists  = errors.New("node exists already")
-	ErrNotEmpty    = errors.New("node has children")
-	ErrBadVersion  = errors.New("node has another version")
-	ErrNoAuth      = errors.New("not permitted by the node's ACL")
-	ErrEphemeral   = errors.New("ephemeral nodes cannot have children")
 	ErrQuota       = errors.New("quota exceeded")
 	ErrThrottled   = errors.New("the server throttles requests")
 	ErrUnsupported = fmt.Errorf("%w: the server does not know it", errors.ErrUnsupported)
@@ -29,8 +26,6 @@ var (
 	ErrExpired = errors.New("session is over")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("client is closed")
-	// ErrAuth: the server refused the credentials.
-	ErrAuth = errors.New("the server refused the credentials")
 )
 
 // ErrLocalSession: ephemeral nodes are refused to the session.
@@ -57,16 +52,16 @@ var codes = map[int32]struct {
 	-13:  {name: "NewConfigNoQuorum"},
 	-14:  {name: "ReconfigInProgress"},
 	-100: {"APIError", ErrUnsupported, false},
-	-101: {"NoNode", ErrNoNode, false},
-	-102: {"NoAuth", ErrNoAuth, false},
-	-103: {"BadVersion", ErrBadVersion, false},
-	-108: {"NoChildrenForEphemerals", ErrEphemeral, false},
-	-110: {"NodeExists", ErrNodeExists, false},
-	-111: {"NotEmpty", ErrNotEmpty, false},
+	-101: {"NoNode", zk.ErrNoNode, false},
+	-102: {"NoAuth", fmt.Errorf("%w: not permitted by the node's ACL", zk.ErrNoAuth), false},
+	-103: {"BadVersion", zk.ErrBadVersion, false},
+	-108: {"NoChildrenForEphemerals", zk.ErrNoChildrenForEphemerals, false},
+	-110: {"NodeExists", zk.ErrNodeExists, false},
+	-111: {"NotEmpty", zk.ErrNotEmpty, false},
 	-112: {"SessionExpired", ErrExpired, false},
 	-113: {name: "InvalidCallback"},
-	-114: {"InvalidACL", fmt.Errorf("%w: the server refuses this ACL", ErrInvalid), false},
-	-115: {"AuthFailed", ErrAuth, false},
+	-114: {"InvalidACL", fmt.Errorf("%w: the server refuses this ACL: %w", ErrInvalid, zk.ErrInvalidACL), false},
+	-115: {"AuthFailed", zk.ErrAuthFailed, false},
 	-118: {"SessionMoved", ErrConnection, true},
 	-119: {"NotReadOnly", ErrConnection, true}, // the server has no quorum
 	-120: {"EphemeralOnLocalSession", ErrLocalSession, false},
@@ -74,7 +69,7 @@ var codes = map[int32]struct {
 	-122: {"RequestTimeout", ErrConnection, true},
 	-123: {name: "ReconfigDisabled"},
 	-124: {"SessionClosedRequireSaslAuth", fmt.Errorf("%w: it serves only sessions with an authentication that this one has not "+
-		"(enforce.auth.enabled)", ErrAuth), true},
+		"(enforce.auth.enabled)", zk.ErrAuthFailed), true},
 	-125: {"QuotaExceeded", ErrQuota, false},
 	-127: {"ThrottledOp", ErrThrottled, false},
 }

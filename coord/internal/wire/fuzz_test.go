@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 const timeout = 10 * time.Second
@@ -30,7 +32,7 @@ type recordingTap struct {
 	answers  int
 	timed    int // how many requests the window hears of
 	proves   bool
-	events   map[string]int32
+	events   map[string]zk.EventType
 	failures int
 }
 
@@ -51,9 +53,9 @@ func (r *recordingTap) Opened(c *Conn, _ Welcome) {
 	}
 }
 
-func (r *recordingTap) Fired(event int32, path string) {
+func (r *recordingTap) Fired(event zk.EventType, path string) {
 	if r.events == nil {
-		r.events = map[string]int32{}
+		r.events = map[string]zk.EventType{}
 	}
 	r.events[path] = event
 }
@@ -69,8 +71,8 @@ func welcome() []byte {
 }
 
 // notification is what a server sends when a watch fires.
-func notification(event int32, path string) []byte {
-	return appendString(appendInt32(appendInt32(reply(xidNotification, -1, 0), event), 3), path)
+func notification(event zk.EventType, path string) []byte {
+	return appendString(appendInt32(appendInt32(reply(xidNotification, -1, 0), int32(event)), 3), path)
 }
 
 // replies are what the decoders of the session's own requests read.
@@ -113,7 +115,7 @@ func FuzzEveryReplyIsReadWholeOrEndsTheConnection(f *testing.F) {
 func FuzzWhateverAServerSendsEveryRequestIsAnswered(f *testing.F) {
 	f.Add(withLength(welcome()))
 	f.Add(append(withLength(welcome()), withLength(append(reply(first, 9, 0), appendString(nil, "/a-1")...))...))
-	f.Add(append(withLength(welcome()), withLength(notification(EventDeleted, "/a"))...))
+	f.Add(append(withLength(welcome()), withLength(notification(zk.EventNodeDeleted, "/a"))...))
 	f.Add(binary.BigEndian.AppendUint32(withLength(welcome()), maxFrame))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		tap := &recordingTap{}

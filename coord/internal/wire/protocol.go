@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // OpCode is the kind of a request (ZooDefs.OpCode).
@@ -26,15 +28,6 @@ const (
 	opError OpCode = -1 // of a part of a transaction's reply
 )
 
-// Modes of a create.
-const (
-	Persistent           = 0
-	Ephemeral            = 1
-	PersistentSequential = 2
-	EphemeralSequential  = 3
-	Container            = 4
-)
-
 // The numbers of packets that are no requests of the usual kind.
 const (
 	xidNotification = -1
@@ -42,14 +35,6 @@ const (
 	xidAuth         = -4
 	xidClose        = -15
 	xidUrgent       = -16 // from there downwards: a busy server holds back what is above 0
-)
-
-// The events of a notification.
-const (
-	EventCreated         = 1
-	EventDeleted         = 2
-	EventDataChanged     = 3
-	EventChildrenChanged = 4
 )
 
 const (
@@ -93,13 +78,6 @@ type Stat struct {
 	Children            int32
 }
 
-// ACL grants permissions to an identity.
-type ACL struct {
-	Perms  int32
-	Scheme string
-	ID     string
-}
-
 // Op is a write, alone or in a transaction: one of [OpCreate], [OpSet],
 // [OpDelete] and [OpCheck].
 type Op struct {
@@ -108,7 +86,7 @@ type Op struct {
 	Data    []byte
 	Version int32
 	Flags   int32
-	ACL     []ACL
+	ACL     []zk.ACL
 }
 
 // Result is what one operation of a transaction did, or why not.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A packet must be whole within T of its first byte, or flow: each tenth of it
@@ -174,6 +176,6 @@ func (c *Conn) fired(d *Decoder) error {
 	if d.malformed {
 		return errors.New("a notification that is not ZooKeeper's protocol")
 	}
-	c.tap.Fired(event, path)
+	c.tap.Fired(zk.EventType(event), path)
 	return nil
 }

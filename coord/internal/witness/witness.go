@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -32,7 +34,7 @@ type Config struct {
 	Keeper *session.Keeper
 	Name   func() string // of a new node, unlike any other
 	Data   []byte
-	ACL    []wire.ACL
+	ACL    []zk.ACL
 }
 
 // Pool is the witnesses of a client: in each directory as many as there were
@@ -150,13 +152,13 @@ func (w *witness) try(ctx context.Context, ops []wire.Op) (results []wire.Result
 				spent, verdict = w.fence(ctx, verdict)
 			}
 			return verdict
-		case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):
+		case refused == 0 && lost && errors.Is(err, zk.ErrBadVersion):
 			spent = false
 			w.version++ // the first one took effect
 			return nil
 		case lost:
 			return znode.Unconfirmed(err)
-		case refused == 0 && (errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrBadVersion)):
+		case refused == 0 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return errNoWitness
 		case refused == 0:
 			return fmt.Errorf("our node: set %s: %w", w.node.Path(), err)
@@ -189,7 +191,7 @@ func (w *witness) fence(ctx context.Context, verdict error) (spent bool, err err
 		switch {
 		case znode.IsLost(err):
 			return znode.ErrAgain
-		case !errors.Is(err, wire.ErrBadVersion):
+		case !errors.Is(err, zk.ErrBadVersion):
 			return znode.Unconfirmed(err)
 		}
 		// By an earlier fence, or the transaction after all.
@@ -253,7 +255,7 @@ func (p *Pool) make(ctx context.Context, dir string, s *session.Session) (*witne
 	w.node.Init(p.Host, s, nil)
 	err := znode.Certain(ctx, s, func() error {
 		return znode.Create(ctx, func() error {
-			path, czxid, err := s.Create(znode.Join(w.node.Dir, w.node.Stem), p.Data, wire.Ephemeral, p.ACL)
+			path, czxid, err := s.Create(znode.Join(w.node.Dir, w.node.Stem), p.Data, zk.FlagEphemeral, p.ACL)
 			if err == nil {
 				w.node.Made(path, czxid)
 			}

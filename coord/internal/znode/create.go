@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -31,7 +33,7 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 		switch {
 		case IsLost(err) && ctx.Err() != nil:
 			return calls.Ended(ctx) // and the nodes are not there
-		case errors.Is(err, wire.ErrNoNode) && ensure != nil:
+		case errors.Is(err, zk.ErrNoNode) && ensure != nil:
 			// The directory is missing, or its container was just reaped.
 			if err := ensure(err); err != nil && !IsLost(err) && !errors.Is(err, wire.ErrThrottled) {
 				return err
@@ -84,7 +86,7 @@ func (n *Node) recover() (found bool, err error) {
 			return false, nil
 		case err == nil, n.sess.Err() != nil:
 			return found, err
-		case errors.Is(err, wire.ErrNoAuth):
+		case errors.Is(err, zk.ErrNoAuth):
 			n.host.Tell(Unsearchable, n, err)
 			return false, err
 		}
@@ -97,7 +99,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	listing, err := n.sess.Listings.Get(ctx, n.Dir)
-	if errors.Is(err, wire.ErrNoNode) {
+	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
 	if err != nil {
@@ -115,7 +117,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 			continue
 		}
 		node, as, err := n.examine(ctx, name)
-		if err != nil && !errors.Is(err, wire.ErrNoNode) {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
 		if node.Stat.Owner != n.sess.ID() || as == another {
@@ -155,7 +157,7 @@ const (
 func (n *Node) examine(ctx context.Context, name string) (session.Node, ownership, error) {
 	path := Join(n.Dir, name)
 	node, err := n.sess.Get(ctx, path)
-	unreadable := errors.Is(err, wire.ErrNoAuth)
+	unreadable := errors.Is(err, zk.ErrNoAuth)
 	if unreadable {
 		node, err = n.sess.Exists(ctx, path)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -228,8 +230,8 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	switch err := stray.DeleteOnce(); {
 	case err == nil:
 		n.host.Tell(RemovedLate, stray, nil)
-	case errors.Is(err, wire.ErrNoNode):
-	case errors.Is(err, wire.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, zk.ErrNoAuth):
 		n.host.Tell(Stranded, stray, err)
 	default:
 		return false

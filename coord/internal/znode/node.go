@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -126,7 +128,7 @@ func (n *Node) isThere(ctx context.Context) (bool, error) {
 
 // Delete deletes the node by once, or by [Node.DeleteOnce] if that is nil, for
 // as long as that takes: until it or the session is gone. It fails only with
-// [wire.ErrNoAuth].
+// [zk.ErrNoAuth].
 func (n *Node) Delete(once func() error) error {
 	if once == nil {
 		once = n.DeleteOnce
@@ -134,14 +136,14 @@ func (n *Node) Delete(once func() error) error {
 	told := false
 	err := Send(context.Background(), n.sess, once, func(err error, _ bool) error {
 		switch {
-		case errors.Is(err, wire.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode):
 			return nil
 		case n.sess.Err() != nil:
 		case IsLost(err):
 			if (n.Plain || n.Nameless) && n.hasGone() {
 				return nil
 			}
-		case errors.Is(err, wire.ErrNoAuth):
+		case errors.Is(err, zk.ErrNoAuth):
 			n.host.Tell(Stranded, n, err)
 			return err
 		default:
@@ -154,7 +156,7 @@ func (n *Node) Delete(once func() error) error {
 		}
 		return ErrAgain
 	})
-	if errors.Is(err, wire.ErrNoAuth) {
+	if errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
 	n.Forget()
@@ -185,13 +187,13 @@ func (n *Node) hasGone() bool {
 	return true
 }
 
-// DeleteOnce sends the deletion once. [wire.ErrNoNode] says that there is no
+// DeleteOnce sends the deletion once. [zk.ErrNoNode] says that there is no
 // such node, also when another's has its name.
 func (n *Node) DeleteOnce() error {
 	ctx := context.Background() // ends with the session
 	for {
 		err := n.deleteProven(ctx)
-		if !errors.Is(err, wire.ErrBadVersion) {
+		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
 		written, err := n.Rewritten(ctx)
@@ -199,7 +201,7 @@ func (n *Node) DeleteOnce() error {
 		case err != nil:
 			return err
 		case !written:
-			return wire.ErrNoNode // another's by now
+			return zk.ErrNoNode // another's by now
 		}
 	}
 }
@@ -213,10 +215,10 @@ func (n *Node) deleteProven(ctx context.Context) error {
 	switch at := session.Refused(replies); {
 	case at < 0 || at == len(n.Proof):
 		return err
-	case errors.Is(err, wire.ErrNoNode):
+	case errors.Is(err, zk.ErrNoNode):
 		return n.sess.Delete(ctx, n.path, n.Version())
-	case errors.Is(err, wire.ErrBadVersion):
-		return wire.ErrNoNode // by the proof, the node is another's by now
+	case errors.Is(err, zk.ErrBadVersion):
+		return zk.ErrNoNode // by the proof, the node is another's by now
 	}
 	return err
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/session"
-	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // How long a node goes without a watch after it was seen: a node that is gone
@@ -32,14 +33,14 @@ type Owner interface {
 // node's deletion and requests for it are noticed.
 func (n *Node) heed(w *session.Watch, err error) error {
 	switch {
-	case errors.Is(err, wire.ErrNoNode):
+	case errors.Is(err, zk.ErrNoNode):
 		n.owner.Deleted()
 		return err
 	case err != nil:
 		return err
 	case w.Stat.Owner != n.sess.ID() || n.czxid != 0 && n.czxid != w.Stat.Czxid:
 		n.owner.Replaced(w.Stat.Owner)
-		return wire.ErrNoNode
+		return zk.ErrNoNode
 	}
 	n.owner.Written(w.Data)
 	if n.watch.Swap(w) != w {
@@ -66,7 +67,7 @@ func (n *Node) Watch() {
 			if err == nil || n.sess.Err() != nil {
 				break
 			}
-			if errors.Is(err, wire.ErrNoAuth) {
+			if errors.Is(err, zk.ErrNoAuth) {
 				if n.unwatchable.CompareAndSwap(false, true) {
 					n.host.Tell(Unwatchable, n, err)
 				}
@@ -128,13 +129,13 @@ func (n *Node) Known() bool {
 }
 
 // Look reads and watches the node, unless it is known to be there. It fails
-// with [wire.ErrNoNode] when it is not.
+// with [zk.ErrNoNode] when it is not.
 func (n *Node) Look(ctx context.Context) error {
 	for !n.Known() {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
 			return struct{}{}, n.heed(n.sess.Watches.Data(ctx, n.path))
 		})
-		if err != nil && !errors.Is(err, wire.ErrNoAuth) { // it may be forbidden to watch; see Watch
+		if err != nil && !errors.Is(err, zk.ErrNoAuth) { // it may be forbidden to watch; see Watch
 			return err
 		}
 		n.Seen()
