@@ -377,7 +377,7 @@ func roomOf(pkg string) room {
 		return library
 	case pkg == "coord", pkg == "coord/attend", pkg == "coord/event", pkg == "coord/fence", pkg == "coord/inspect":
 		return primitive
-	case pkg == "coord/recipe":
+	case pkg == "coord/recipe", pkg == "internal/layout":
 		return shared
 	case begins("coord/internal/"):
 		return client

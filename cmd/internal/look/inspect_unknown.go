@@ -35,7 +35,8 @@ func (r *Report) unknown(children []inspect.Contender) []inspect.Contender {
 	return children
 }
 
-// Likely is the dialect that the line of an unknown recipe seems to have, or "".
+// Likely is the dialect that the line of an unknown recipe seems to have, or
+// "".
 func (r Report) Likely() coord.Dialect {
 	var names []string
 	for _, c := range r.Contenders {
