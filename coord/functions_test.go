@@ -74,6 +74,8 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"fence.Check":       func() error { return invalid(fence.Check(ctx, 7, nil)) },
 			"fence.NewHandler":  func() error { return invalid(coordtest.Err(fence.NewHandler(fence.Memory(), nil, nil))) },
 			"lock.Mutex.Do":     func() error { return mutex.Do(ctx, nil) },
+			"lock.Node.Do":      func() error { return sure(lock.NewNode(c, "/node")).Do(ctx, nil) },
+			"lock.NodeData":     func() error { return coordtest.Err(lock.NewNode(c, "/node", lock.NodeData(nil))) },
 			"lock.Multi.Do":     func() error { return sure(lock.NewMulti(mutex)).Do(ctx, nil) },
 			"once.Once.Do":      func() error { return coordtest.Err(ledger.Do(ctx, "key", nil)) },
 			"once.Once.TryDo":   func() error { return coordtest.Err(ledger.TryDo(ctx, "key", nil)) },

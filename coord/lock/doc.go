@@ -52,8 +52,9 @@
 // exclude and are excluded (dialect [coord.Curator], the default). With
 // [coord.Kazoo] it is Kazoo's Lock. Nodes of a read/write lock in the same
 // directory are honoured: the mutex counts as a writer. Curator's own mutex
-// does not see those. With [Delay] there is a further node, /holder, from a
-// grant to the release.
+// does not see those. [Dialect] has it stand in any other line, and [Node] is a
+// lock that is one node at a fixed path. With [Delay] there is a further node,
+// /holder, from a grant to the release.
 //
 // # Cost
 //

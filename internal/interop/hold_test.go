@@ -123,12 +123,20 @@ type holder struct {
 	mutex *lock.Mutex
 }
 
+// newHolder takes the arguments of [newPeer]; a dialect that is neither
+// Curator's nor Kazoo's is the line's.
 func newHolder(args ...string) (holder, error) {
+	line := coord.Dialect(args[4])
+	if line == coord.Curator || line == coord.Kazoo {
+		line = ""
+	} else {
+		args[4] = string(coord.Curator)
+	}
 	p, err := newPeer(args, "/turns")
 	if err != nil {
 		return holder{}, err
 	}
-	mutex, err := lock.New(p.client, p.path+"/lock")
+	mutex, err := lock.New(p.client, p.path+"/lock", lock.Dialect(line))
 	return holder{p, mutex}, err
 }
 
