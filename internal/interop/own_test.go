@@ -105,3 +105,24 @@ func TestAFleetMovesFromALockOfItsOwnAndBack(t *testing.T) {
 		require.Equal(t, fleet*rounds*fleet+fleet*(fleet+1)*rounds, work, "no update is lost")
 	})
 }
+
+func TestEachDescribedDialectExcludesOnEachServer(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, d := range []coord.Dialect{
+			coord.Numbers, coord.ZooKeeper, coord.Named("one"), "prefix=zlock#{guid}#", "prefix=x-{session:hex}-", "prefix={session}-{label:a:1_b}-n_",
+		} {
+			m, err := lock.New(openAs(t, w, coord.Curator), w.Path("l"), lock.Dialect(d))
+			require.NoError(t, err)
+			h, err := m.Acquire(patient(t))
+			require.NoError(t, err, d)
+			other, err := lock.New(openAs(t, w, coord.Curator), m.Path(), lock.Dialect(d))
+			require.NoError(t, err)
+			_, err = other.TryAcquire(patient(t))
+			require.ErrorIs(t, err, coord.ErrBusy)
+			require.NoError(t, h.Release(patient(t)))
+			h, err = other.TryAcquire(patient(t))
+			require.NoError(t, err)
+			require.NoError(t, h.Release(patient(t)))
+		}
+	})
+}
