@@ -14,7 +14,9 @@ import (
 // other answer of the server comes as text, by ZooKeeper's name for it. The
 // error matches [errors.ErrUnsupported] for an impossible call: an operation
 // that the server does not know, or does not permit in its local sessions, and
-// a request to a claim that cannot be asked (see inspect.Revoke).
+// a request to a claim that cannot be asked (see inspect.Revoke). Several
+// failures that have nothing to do with each other are one *multierror.Error
+// (hashicorp/go-multierror).
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")

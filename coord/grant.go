@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 )
 
 // grant is [together.grant] of one claim.
@@ -77,7 +78,7 @@ func (t together) look(ctx context.Context) error {
 		})
 	}
 	looking.Wait()
-	return cmp.Or(failures...)
+	return calls.JoinedWithin(ctx, failures...)
 }
 
 // hold makes the hold, unless the node is gone or about to be deleted.

@@ -1,7 +1,6 @@
 package doublebarrier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,7 +204,7 @@ func (b *Barrier) absent(ctx context.Context, r snapshot) ([]Absentee, error) {
 			absent[index] = Absentee{index, b.node(r.Members[index]), c.owner, gone}
 		}
 	})
-	if err := cmp.Or(failures...); err != nil {
+	if err := recipe.JoinedWithin(ctx, failures...); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(absent, func(a Absentee) bool { return a.Node == "" }), nil

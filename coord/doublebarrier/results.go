@@ -2,7 +2,6 @@ package doublebarrier
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // content is what a member's node holds: a line with the owner, and if the
@@ -179,7 +179,7 @@ func (b *Barrier) each(ctx context.Context, members []string, see func(index int
 func (b *Barrier) gather(ctx context.Context, members []string) ([][]byte, error) {
 	v, failures := make([][]byte, len(members)), make([]error, len(members))
 	b.each(ctx, members, func(index int, c content, err error) { v[index], failures[index] = c.data, err })
-	return v, cmp.Or(failures...)
+	return v, recipe.JoinedWithin(ctx, failures...)
 }
 
 // admitShare rejects more than a member may bring.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // WithPriority has the candidates stand with a priority: when a leader's term
@@ -99,5 +100,5 @@ func (e *Election) outranked(ctx context.Context, candidates []coord.Contender) 
 		})
 	}
 	reading.Wait()
-	return slices.Contains(higher, true), cmp.Or(failures...)
+	return slices.Contains(higher, true), recipe.JoinedWithin(ctx, failures...)
 }

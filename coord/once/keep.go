@@ -70,10 +70,7 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 		reading.Go(func() { all[i], failures[i] = o.journal(ctx, logDir(o.path, i)) })
 	}
 	reading.Wait()
-	if ctx.Err() != nil {
-		failures = []error{cmp.Or(failures...)} // no single request is at fault
-	}
-	if err := recipe.Joined(failures...); err != nil {
+	if err := recipe.JoinedWithin(ctx, failures...); err != nil {
 		return 0, false, err
 	}
 	late, all := all[logs], all[:logs]

@@ -177,7 +177,7 @@ func (o *Once) List(ctx context.Context) iter.Seq2[Result, error] {
 					looking.Go(func() { results[i], failures[i] = o.look(ctx, o.named(name)) })
 				}
 				looking.Wait()
-				names, err = names[n:], recipe.Joined(failures...)
+				names, err = names[n:], recipe.JoinedWithin(ctx, failures...)
 				for _, r := range results {
 					if err == nil && r.State != "" && !yield(r, nil) {
 						return

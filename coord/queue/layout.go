@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
@@ -124,7 +125,7 @@ func together(fs ...func() error) error {
 		}
 		calls.Wait()
 	}
-	return errors.Join(errs...)
+	return recipe.Joined(errs...)
 }
 
 // An entry's name is Kazoo's: entry-PPP-NNNNNNNNNN, the priority and the

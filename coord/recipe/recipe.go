@@ -7,10 +7,6 @@ package recipe
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
-
-	"github.com/hashicorp/go-multierror"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
@@ -88,25 +84,16 @@ func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
 // match errors.Is.
 func Ended(ctx context.Context, failure ...error) error { return calls.Ended(ctx, failure...) }
 
-// Joined returns the only error that is not nil as it is, and several as one, a
-// go-multierror in one line.
-func Joined(errs ...error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	all := multierror.Append(nil, errs...)
-	all.ErrorFormat = func(errs []error) string {
-		texts := make([]string, len(errs))
-		for i, err := range errs {
-			texts[i] = err.Error()
-		}
-		return strings.Join(texts, "; ")
-	}
-	return all
+// Joined returns what failed independently: the only error that is not nil as
+// it is, and several as one [*multierror.Error] with a text of one line. A
+// failure that reads like an earlier one is left out.
+func Joined(errs ...error) error { return calls.Joined(errs...) }
+
+// JoinedWithin is [Joined] for requests that a call made side by side. When ctx
+// has ended, no single request is at fault, and the first failure stands for
+// all of them.
+func JoinedWithin(ctx context.Context, errs ...error) error {
+	return calls.JoinedWithin(ctx, errs...)
 }
 
 // Patient returns a context for what a call acquires after it has waited:

@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +142,7 @@ func survey(ctx context.Context, c *coord.Client, trees []Tree) (*remains, error
 				}
 				looking.Wait()
 			}
-			if err := cmp.Or(failures...); err != nil {
+			if err := JoinedWithin(ctx, failures...); err != nil {
 				return nil, err
 			}
 			level = slices.Concat(below...)

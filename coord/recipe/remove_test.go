@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -240,6 +241,21 @@ func TestRemoveIsRefusedIfSomebodyComesBetweenItsLookAndItsDeletion(t *testing.T
 			})
 		})
 	}
+}
+
+func TestRemoveTellsOfEveryRequestThatFailed(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		operator := b.Open()
+		sem := must(semaphore.New(operator, "/r", 2))
+		require.NoError(b, coordtest.Acquire(b, sem).Release(b.Context()))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/r/"}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		err := sem.Remove(b.Context())
+		var all *multierror.Error
+		require.ErrorAs(b, err, &all)
+		require.ErrorContains(b, err, "/r/leases")
+		require.ErrorContains(b, err, "/r/locks")
+		require.ErrorIs(b, err, coord.ErrNoAuth)
+	})
 }
 
 func TestRemoveThatIsRefusedHasDeletedNothing(t *testing.T) {

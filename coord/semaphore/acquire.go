@@ -138,7 +138,7 @@ func (s *Semaphore) stand(ctx context.Context, n int, exclusive bool) (made []*c
 		})
 	}
 	standing.Wait()
-	if err = cmp.Or(failures...); err == nil {
+	if err = recipe.JoinedWithin(ctx, failures...); err == nil {
 		holds[n-1], names, err = s.makeLease(ctx, exclusive, true)
 	}
 	return slices.DeleteFunc(holds, func(h *coord.Hold) bool { return h == nil }), names, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Status is what is known of a key.
@@ -54,7 +55,7 @@ func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
 			}
 		}
 	}
-	return p, all, s.client.Failure("status", s.path, errors.Join(append(failures, err)...))
+	return p, all, s.client.Failure("status", s.path, recipe.JoinedWithin(ctx, append(failures, err)...))
 }
 
 func (s *Shards) status(ctx context.Context, c *coord.Client, p *Plan, at int) (st Status, err error) {

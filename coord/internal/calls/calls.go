@@ -53,11 +53,7 @@ func Bound(ctx context.Context) context.Context {
 // included; if it already reports the context's end, it is returned alone.
 func Ended(ctx context.Context, failure ...error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	told := errors.Join(failure...)
-	if len(failure) == 1 {
-		told = failure[0]
-	}
-	if told != nil {
+	if told := Joined(failure...); told != nil {
 		if errors.Is(told, err) {
 			return told
 		}

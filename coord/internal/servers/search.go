@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 )
 
 const (
@@ -139,7 +141,7 @@ func (s *Search) Answered() {
 func (s *Search) Trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all error
+	var all []error
 	for _, server := range s.Servers {
 		err := s.trouble[server]
 		switch {
@@ -148,13 +150,9 @@ func (s *Search) Trouble() error {
 		case !strings.Contains(err.Error(), server):
 			err = fmt.Errorf("%s: %w", server, err)
 		}
-		if all == nil {
-			all = err
-		} else {
-			all = fmt.Errorf("%w; %w", all, err)
-		}
+		all = append(all, err)
 	}
-	return all
+	return calls.Joined(all...)
 }
 
 // Config says which servers there are, and how to reach them.
