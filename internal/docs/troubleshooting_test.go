@@ -2,11 +2,11 @@ package docs
 
 import (
 	"go/ast"
-	"go/build"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -56,9 +56,9 @@ type said struct {
 func sayings(t *testing.T) said {
 	t.Helper()
 	all := said{values: map[string]string{}, exported: map[string]bool{}}
-	library, err := build.Import("github.com/"+zkLibrary, ".", build.FindOnly)
+	library, err := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", "{{.Dir}}", "github.com/"+zkLibrary).Output()
 	require.NoError(t, err)
-	for _, path := range append(files(t, "*.go"), filepath.Join(library.Dir, "constants.go")) {
+	for _, path := range append(files(t, "*.go"), filepath.Join(strings.TrimSpace(string(library)), "constants.go")) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
