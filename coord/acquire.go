@@ -25,9 +25,10 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 	switch {
 	case h != nil || err != nil:
 	case outer == nil:
-		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, &spec) }, rule, false)
+		shared := c.share(&spec)
+		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, shared) }, rule, false)
 	default:
-		h, err = c.acquireBehind(ctx, &spec, rule, outer)
+		h, err = c.acquireBehind(ctx, c.share(&spec), rule, outer)
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
 }

@@ -36,6 +36,7 @@ type shared struct {
 	keeper    *session.Keeper
 	nodes     znode.Host
 	claims    registry
+	lastSpec  atomic.Pointer[Spec] // see share
 	lookouts  lookouts
 	witnesses *witness.Pool // of each [ExactlyOnce]
 	clock     clock

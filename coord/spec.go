@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -88,6 +89,25 @@ func (s *Spec) complete(ctx context.Context, c *Client) error {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
 	}
 	return nil
+}
+
+// share returns a complete spec that is the same as s: the last one that was
+// asked for, if it is. Thousands wait in one line.
+func (c *Client) share(s *Spec) *Spec {
+	last := c.lastSpec.Load()
+	if last == nil || !last.equals(s) {
+		own := *s
+		own.Data, own.Line.Kinds = bytes.Clone(s.Data), slices.Clone(s.Line.Kinds) // the caller may change its own
+		last = &own
+		c.lastSpec.Store(last)
+	}
+	return last
+}
+
+func (s *Spec) equals(o *Spec) bool {
+	return s.Line.Dir == o.Line.Dir && s.Line.Dialect == o.Line.Dialect && s.Line.AnyDialect == o.Line.AnyDialect &&
+		slices.Equal(s.Line.Kinds, o.Line.Kinds) && s.Kind == o.Kind && bytes.Equal(s.Data, o.Data) && s.Recipe == o.Recipe &&
+		s.Exclusive == o.Exclusive && s.Reentrant == o.Reentrant && s.Unlisted == o.Unlisted
 }
 
 // mayBeDescribed says why the claim cannot stand in a line of a described
