@@ -243,10 +243,11 @@ func Request(d Dialect, own []byte) []byte {
 // must stay smaller than the largest packet.
 const mostKept = 1 << 19
 
-// RequestTo is [Request] to the claim of a name; of one that is neither
-// Curator's nor Kazoo's only in a described dialect.
+// RequestTo is [Request] to the claim of a name. Where the name is neither
+// Curator's nor Kazoo's, and the dialect is not a described one, the data must
+// be our claim's (own, see [NamesOwner]): it returns nil otherwise.
 func RequestTo(d Dialect, name string, own []byte) []byte {
-	if _, known := Parse(name, nil); !known && !d.IsDescribed() {
+	if _, known := Parse(name, nil); !known && own == nil && !d.IsDescribed() {
 		if _, unknown := ParseUnknown(name); unknown {
 			return nil
 		}
