@@ -28,27 +28,39 @@ type turn struct {
 // AwaitTurn waits until a nameless node may be made. Its turn ends when it is
 // made, or when [Create] returns.
 func (n *Node) AwaitTurn(ctx context.Context) (err error) {
+	n.turn, err = n.takeTurn(ctx)
+	return err
+}
+
+// EndTurn ends the turn in which the node is made, unless it has ended.
+func (n *Node) EndTurn() {
+	t := n.turn
+	n.turn = nil
+	n.giveBack(t)
+}
+
+// takeTurn waits for a turn of the node's stem. It is nil for a node that needs
+// none.
+func (n *Node) takeTurn(ctx context.Context) (*turn, error) {
 	if !n.Nameless {
-		return nil
+		return nil, nil
 	}
 	t := n.host.turnOf(n.stem())
+	var err error
 	select {
 	case t.taken <- struct{}{}:
-		n.turn = t
-		return nil
+		return t, nil
 	case <-ctx.Done():
 		err = calls.Ended(ctx)
 	case <-n.sess.Done():
 		err = n.sess.Err()
 	}
 	n.host.leaveTurn(n.stem(), t)
-	return err
+	return nil, err
 }
 
-// EndTurn ends the node's turn, if it has it.
-func (n *Node) EndTurn() {
-	if t := n.turn; t != nil {
-		n.turn = nil
+func (n *Node) giveBack(t *turn) {
+	if t != nil {
 		<-t.taken
 		n.host.leaveTurn(n.stem(), t)
 	}
@@ -74,7 +86,8 @@ func (h *Host) turnOf(s stem) *turn {
 func (h *Host) leaveTurn(s stem, t *turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t.users--; t.users == 0 {
+	t.users--
+	if t.users == 0 {
 		delete(h.turns, s)
 	}
 }
@@ -129,10 +142,11 @@ func (n *Node) adopt(ctx context.Context, names []string) (found bool, err error
 func (n *Node) removeStrays(ctx context.Context) (done bool) {
 	waiting, cancel := context.WithTimeout(ctx, n.sess.Timeout()/10)
 	defer cancel()
-	if n.AwaitTurn(waiting) != nil {
+	t, err := n.takeTurn(waiting) // and not the node's, whose create may end at the same time
+	if err != nil {
 		return false // those that are under way go first
 	}
-	defer n.EndTurn()
+	defer n.giveBack(t)
 	if n.sess.Flush(ctx) != nil {
 		return false
 	}
