@@ -87,7 +87,8 @@ func (r *report) tables(folder string) (string, error) {
 func (r *report) usual(b *strings.Builder) (usual string) {
 	times := map[string]int{}
 	for _, c := range r.cells {
-		if times[c.Run]++; times[c.Run] > times[usual] || times[c.Run] == times[usual] && c.Run > usual {
+		times[c.Run]++
+		if times[c.Run] > times[usual] || times[c.Run] == times[usual] && c.Run > usual {
 			usual = c.Run
 		}
 	}

@@ -36,7 +36,7 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 // acquireBehind is Acquire inside of a hold of the same line, for which the
 // claim would wait.
 func (c *Client) acquireBehind(ctx context.Context, spec *Spec, rule Rule, outer *Hold) (*Hold, error) {
-	h, err := c.Fresh().tryInLine(ctx, spec, rule)
+	h, err := c.Synced().tryInLine(ctx, spec, rule)
 	switch {
 	case !errors.Is(err, ErrBusy):
 		return h, err
@@ -49,12 +49,12 @@ func (c *Client) acquireBehind(ctx context.Context, spec *Spec, rule Rule, outer
 
 var errNoRule = wire.Invalid("the rule is nil")
 
-// Stand is Acquire for a claim whose existence is all that matters, such as a
+// Join is Acquire for a claim whose existence is all that matters, such as a
 // member of a group or a lease that is counted: it holds immediately, whoever
 // else is there. It returns the names in the directory as they were listed
 // along with the create, or right after it, unless the claim is
 // [Spec.Unlisted]: a contender that is missing there came later or is gone.
-func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) {
+func (c *Client) Join(ctx context.Context, spec Spec) (*Hold, []string, error) {
 	err := spec.complete(ctx, c)
 	var h *Hold
 	if err == nil {
@@ -64,7 +64,8 @@ func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) 
 		return nil, nil, c.Failure("stand", spec.Line.Dir, err)
 	}
 	view := h.claim.view
-	if h.claim.view = nil; view == nil {
+	h.claim.view = nil
+	if view == nil {
 		return h, nil, nil
 	}
 	return h, slices.Clone(view.Names), nil
@@ -154,7 +155,7 @@ func (cl *claim) removeFormer(ctx context.Context) error {
 	if cl == nil || cl.sess.Err() == nil || cl.named != nil {
 		return nil
 	}
-	c, dir, nodes := cl.client.Fresh(), cl.spec.Line.Dir, []string{cl.path()}
+	c, dir, nodes := cl.client.Synced(), cl.spec.Line.Dir, []string{cl.path()}
 	if cl.node.Path() == "" { // it is not known whether there is one
 		names, err := c.Children(ctx, dir)
 		if err != nil && !errors.Is(err, ErrNoNode) {
@@ -243,6 +244,6 @@ func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer
 	case !s.Reentrant:
 		return nil, held, nil
 	}
-	h, err = held.Nest(nil)
+	h, err = held.Dup(nil)
 	return h, held, err
 }

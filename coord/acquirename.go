@@ -47,7 +47,7 @@ func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, 
 	return holds, c.Failure("acquire", specs[0].Path, err)
 }
 
-func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (together, error) {
+func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (batch, error) {
 	claims, err := c.enterNames(ctx, specs...)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (together, err
 }
 
 // enterNames prepares claims of names, of one session.
-func (c *Client) enterNames(ctx context.Context, specs ...NameSpec) (claims together, err error) {
-	claims = make(together, len(specs))
+func (c *Client) enterNames(ctx context.Context, specs ...NameSpec) (claims batch, err error) {
+	claims = make(batch, len(specs))
 	for i, spec := range specs {
 		if claims[i], err = spec.claim(ctx, c); err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ func (c *Client) enterNames(ctx context.Context, specs ...NameSpec) (claims toge
 
 // create sends the transaction that makes the nodes. To set the data of a new
 // node makes its version 1.
-func (t together) create() error {
+func (t batch) create() error {
 	c, ops := t[0].client, []Op(nil)
 	for _, cl := range t {
 		path := c.relative(cl.wanted())
@@ -124,7 +124,7 @@ func (c *Client) joinName(ctx context.Context, spec NameSpec) (*claim, error) {
 // node from another client's.
 func (cl *claim) createName() error {
 	if cl.node.Shared {
-		err := together{cl}.create()
+		err := batch{cl}.create()
 		var refused *TxnError
 		switch isRefused := errors.As(err, &refused); {
 		case isRefused && refused.Index == 1 && errors.Is(err, ErrNoAuth) && len(cl.named.With) == 0:

@@ -10,7 +10,7 @@ import (
 // the hold, and it is deleted along with the hold's node, however the hold
 // ends. No other client must want the same path. data are by default the
 // client's identity. It fails with [ErrInvalid] in a turn of a local queue and
-// in any other nest ([Hold.Nest]). One request.
+// in any other nest ([Hold.Dup]). One request.
 func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	c := h.claim.client
 	part, err := NameSpec{Path: path, Data: data, Recipe: h.claim.spec.Recipe}.claim(ctx, c)
@@ -22,7 +22,7 @@ func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	if err == nil {
 		part.part, part.node.Shared, part.node.Barred = h, false, h.Err
 		part.enter(h.claim.sess)
-		err = together{part}.join(ctx, func() error {
+		err = batch{part}.join(ctx, func() error {
 			_, err := h.Txn(context.Background(), EphemeralOp(path, part.spec.Data)) // ends with the session
 			return part.made(part.wanted(), 0, err)
 		}, func(error) error { return part.ensureDir(ctx) })

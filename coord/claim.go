@@ -86,7 +86,7 @@ func (c *Client) join(ctx context.Context, spec *Spec) (*claim, error) {
 	}
 	begun := s.BeginCreate(cl.wanted(), spec.Data, zk.FlagEphemeralSequential, c.opts.acl)
 	if begun != nil {
-		if !cl.spec.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Dir, math.MaxInt32, near) == nil {
+		if !cl.spec.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Dir, math.MaxInt32, frontPlaces) == nil {
 			cl.view, _ = cl.sess.Listings.Get(ctx, cl.node.Dir)
 		}
 		select {
@@ -103,7 +103,7 @@ func (c *Client) join(ctx context.Context, spec *Spec) (*claim, error) {
 
 // joinAfter makes the node, unless the request that has begun does.
 func (cl *claim) joinAfter(ctx context.Context, begun *session.Creation) error {
-	return together{cl}.join(ctx, func() error {
+	return batch{cl}.join(ctx, func() error {
 		if first := begun; first != nil {
 			begun = nil
 			return cl.made(first.Outcome())
@@ -134,12 +134,12 @@ func (cl *claim) hasJoined() {
 func (cl *claim) wanted() string { return znode.Join(cl.node.Dir, cl.node.Stem) }
 
 // together are claims that one request makes.
-type together []*claim
+type batch []*claim
 
 // join makes the nodes of the claims, which are of one session, by once and
 // ensure; see [znode.Create]. If ctx ends first, the claims leave the nodes
 // that are made.
-func (t together) join(ctx context.Context, once func() error, ensure func(error) error) error {
+func (t batch) join(ctx context.Context, once func() error, ensure func(error) error) error {
 	err := znode.Certain(ctx, t[0].sess, func() error {
 		nodes := make([]*znode.Node, len(t))
 		for i, cl := range t {

@@ -25,10 +25,10 @@ import (
 // concurrent use.
 type Client struct {
 	*shared
-	flushed *atomic.Int64 // of one that [Client.Fresh] made: the session in which it may read
+	flushed *atomic.Int64 // of one that [Client.Synced] made: the session in which it may read
 }
 
-// shared is the state of a client and of the clients that [Client.Fresh] made
+// shared is the state of a client and of the clients that [Client.Synced] made
 // of it.
 type shared struct {
 	opts options
@@ -38,7 +38,7 @@ type shared struct {
 	claims    registry
 	lastSpec  atomic.Pointer[Spec] // see share
 	lookouts  lookouts
-	witnesses *witness.Pool // of each [ExactlyOnce]
+	witnesses *witness.Pool // of each [Transactor]
 	clock     clock
 	reported  sync.Map // what [Client.ReportOnce] has reported
 	closed    chan struct{}
@@ -67,7 +67,7 @@ func Open(ctx context.Context, list string, opts ...Option) (*Client, error) {
 	})
 	_, err = c.keeper.Session(ctx)
 	if err == nil && len(c.opts.Auth) > 0 {
-		_, _, err = c.Fresh().Exists(ctx, "/") // answered after the credentials
+		_, _, err = c.Synced().Exists(ctx, "/") // answered after the credentials
 	}
 	if err != nil {
 		err = fmt.Errorf("no session with %s: %w", list, err)
@@ -89,7 +89,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 	}
 	_, there, err := c.Exists(ctx, "/")
 	if err == nil && !there && c.opts.needsChroot {
-		_, there, err = c.Fresh().Exists(ctx, "/") // the server may lag behind the others
+		_, there, err = c.Synced().Exists(ctx, "/") // the server may lag behind the others
 	}
 	switch {
 	case err != nil || there:
@@ -230,7 +230,7 @@ func (c *Client) explain(err error) error {
 		}
 		return err
 	}
-	if trouble := c.keeper.Trouble(); trouble != nil {
+	if trouble := c.keeper.LastErrors(); trouble != nil {
 		return fmt.Errorf("%w (%w: %v)", err, ErrDisconnected, trouble)
 	}
 	return fmt.Errorf("%w (%w)", err, ErrDisconnected)

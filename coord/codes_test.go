@@ -57,7 +57,7 @@ var everyCall = map[string]struct {
 		return coordtest.Err(c.Txn(ctx, coord.CheckOp("/there", -1)))
 	}},
 	"directory": {0, func(ctx context.Context, c *coord.Client) error { return c.EnsureDir(ctx, "/a/b") }},
-	"fresh":     {0, func(ctx context.Context, c *coord.Client) error { return third(c.Fresh().Get(ctx, "/there")) }},
+	"fresh":     {0, func(ctx context.Context, c *coord.Client) error { return third(c.Synced().Get(ctx, "/there")) }},
 	"name": {0, func(ctx context.Context, c *coord.Client) error {
 		return coordtest.Err(c.AcquireName(ctx, coord.NameSpec{Path: "/names/n"}))
 	}},
@@ -66,7 +66,7 @@ var everyCall = map[string]struct {
 		return coordtest.Err(c.Acquire(ctx, coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
 	}},
 	"once": {0, func(ctx context.Context, c *coord.Client) error {
-		once, err := c.ExactlyOnce("/witnesses")
+		once, err := c.Transactor("/witnesses")
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ var everyCall = map[string]struct {
 	}},
 	"wait": {0, func(ctx context.Context, c *coord.Client) error {
 		return c.Wait(ctx, func(v *coord.View) (bool, error) {
-			if _, err := v.Dir("/there"); err != nil {
+			if _, err := v.ChildrenIfAny("/there"); err != nil {
 				return false, err
 			}
 			_, _, err := v.Exists("/there")

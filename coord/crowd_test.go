@@ -267,7 +267,7 @@ func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan outcome {
 
 func (b bubble) join(c *coord.Client, spec coord.Spec) *coord.Claim {
 	b.Helper()
-	return b.claim(c.Join(b.Context(), spec))
+	return b.claim(c.JoinLine(b.Context(), spec))
 }
 
 func (b bubble) claim(cl *coord.Claim, err error) *coord.Claim {

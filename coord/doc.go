@@ -17,7 +17,7 @@
 //	Hold   a Held that its owner ends: Release
 //
 // [Client.Acquire] and [Client.TryAcquire] do all of that; [First] is the usual
-// rule. [Client.Stand] joins a line in which nobody waits. A claim of a name
+// rule. [Client.Join] joins a line in which nobody waits. A claim of a name
 // ([Client.AcquireName], [Client.AcquireNames]) stands in no line.
 // [Client.Wait] waits for any other condition: a look reads nodes through a
 // [View], and is called again when any of them has changed.
@@ -60,12 +60,12 @@
 //     where hundreds share a line that is never still, or where one client
 //     holds hundreds of lines.
 //   - What a holder reads after a reconnect may be older than its grant: its
-//     server may lag behind. Read by a [Client.Fresh], or write by [Hold.Txn]
+//     server may lag behind. Read by a [Client.Synced], or write by [Hold.Txn]
 //     with the version that was read.
 //   - Fairness is the order of creation at the server, not of the calls.
 //   - A request that ended with [ErrUnconfirmed], or was repeated over a lost
 //     connection, may be carried out later, even after later requests of the
-//     session. Claims, holds, [ExactlyOnce] and the recipes allow for that,
+//     session. Claims, holds, [Transactor] and the recipes allow for that,
 //     unless they say otherwise. [Client.Set], [Client.Delete] and [Client.Txn]
 //     are protected only by the versions and checks that you pass: pass them.
 //

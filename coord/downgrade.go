@@ -25,7 +25,7 @@ import (
 // revoked on its own.
 //
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
-// writer's (a mutex has no read side), while [ExactlyOnce.Release] is under
+// writer's (a mutex has no read side), while [Transactor.Release] is under
 // way, or when the hold has other handles ([Spec.Reentrant]) that are not
 // released: their owners would lose their exclusion unawares. With any other
 // error nothing is held any more, and nothing is left behind: nodes that could

@@ -22,7 +22,7 @@ func WithSuspended(f func() time.Duration) Option {
 type Claim = claim
 
 // Join is the first step of [Client.Acquire].
-func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
+func (c *Client) JoinLine(ctx context.Context, spec Spec) (*Claim, error) {
 	if err := spec.complete(ctx, c); err != nil {
 		return nil, c.Failure("join", spec.Line.Dir, err)
 	}

@@ -68,7 +68,7 @@ func TestWhatFailsUnderARecipeIsLoggedOnceAtWarn(t *testing.T) {
 			ctx, stop := context.WithTimeout(ctx, time.Minute)
 			defer stop()
 			var sick atomic.Bool
-			e := must(election.New(c, "/failing", election.WithHealth(time.Second, 3, func(context.Context) error {
+			e := must(election.New(c, "/failing", election.Health(time.Second, 3, func(context.Context) error {
 				if sick.Load() {
 					return errDiskFull
 				}

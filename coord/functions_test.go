@@ -63,13 +63,13 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"coord.WithAttendant":     func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithAttendant("/a", nil))) },
 			"cron.Clock":              func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.Clock(nil))) },
 			"cron.Cron.Run":           func() error { return sure(cron.New(c, "/cron", secondly{})).Run(ctx, nil) },
-			"cron.Report":             func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.Report(nil))) },
+			"cron.OnEnd":              func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.OnEnd(nil))) },
 			"doublebarrier.Barrier.Do": func() error {
 				return sure(doublebarrier.New(c, "/db", 2)).Do(ctx, nil)
 			},
 			"election.Election.Run": func() error { return sure(election.New(c, "/election")).Run(ctx, nil, nil) },
-			"election.WithHealth": func() error {
-				return coordtest.Err(election.New(c, "/election", election.WithHealth(time.Second, 1, nil)))
+			"election.Health": func() error {
+				return coordtest.Err(election.New(c, "/election", election.Health(time.Second, 1, nil)))
 			},
 			"fence.Check":       func() error { return invalid(fence.Check(ctx, 7, nil)) },
 			"fence.NewHandler":  func() error { return invalid(coordtest.Err(fence.NewHandler(fence.Memory(), nil, nil))) },
@@ -80,7 +80,7 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"once.Once.Do":      func() error { return coordtest.Err(ledger.Do(ctx, "key", nil)) },
 			"once.Once.TryDo":   func() error { return coordtest.Err(ledger.TryDo(ctx, "key", nil)) },
 			"queue.Queue.Run":   func() error { return sure(queue.New(c, "/queue")).Run(ctx, nil) },
-			"queue.WithReport":  func() error { return coordtest.Err(queue.New(c, "/queue", queue.WithReport(nil))) },
+			"queue.OnEnd":       func() error { return coordtest.Err(queue.New(c, "/queue", queue.OnEnd(nil))) },
 			"shards.OnEvent":    func() error { return coordtest.Err(shards.New(c, "/shards", shards.OnEvent(nil))) },
 			"recipe.NewHealth":  func() error { return coordtest.Err(recipe.NewHealth(time.Second, 1, nil)) },
 			"recipe.Do":         func() error { return recipe.Do(ctx, mutex.Acquire, nil) },
@@ -100,7 +100,7 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"value.Value.Change":         func() error { return sure(value.New(c, "/value")).Change(ctx, nil) },
 		}
 		for _, name := range thatTakeFunctions(b) {
-			mayBeNil := name == "coord.Hold.Nest" || name == "recipe.InVain"
+			mayBeNil := name == "coord.Hold.Dup" || name == "recipe.InVain"
 			if calls[name] == nil && !mayBeNil {
 				b.Errorf("%s takes a function, and no test says what it does with nil", name)
 			}

@@ -14,7 +14,7 @@ import (
 
 // grant is [together.grant] of one claim.
 func (cl *claim) grant(ctx context.Context) (*Hold, error) {
-	holds, err := together{cl}.grant(ctx)
+	holds, err := batch{cl}.grant(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (cl *claim) grant(ctx context.Context) (*Hold, error) {
 // grant makes the holds of all the claims or none, once the trust window is
 // open and every node known to be there. All the waiting comes first: a hold
 // that waited for the others could be lost before it is returned.
-func (t together) grant(ctx context.Context) (holds []*Hold, err error) {
+func (t batch) grant(ctx context.Context) (holds []*Hold, err error) {
 	for _, cl := range t {
 		cl.keepOpen(true)
 	}
@@ -32,7 +32,7 @@ func (t together) grant(ctx context.Context) (holds []*Hold, err error) {
 		if err := t.look(ctx); err != nil {
 			return nil, err
 		}
-		if err := t[0].sess.Vouch(ctx); err != nil {
+		if err := t[0].sess.AwaitWindow(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -55,13 +55,13 @@ func (t together) grant(ctx context.Context) (holds []*Hold, err error) {
 }
 
 // known reports whether every node is known to be there.
-func (t together) known() bool {
+func (t batch) known() bool {
 	return !slices.ContainsFunc(t, func(cl *claim) bool { return !cl.node.Known() })
 }
 
 // look reads and watches the nodes that are not known to be there, in one round
 // trip.
-func (t together) look(ctx context.Context) error {
+func (t batch) look(ctx context.Context) error {
 	if t.known() {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t together) look(ctx context.Context) error {
 		}
 		looking.Go(func() {
 			if failures[i] = cl.node.Look(ctx); errors.Is(failures[i], ErrNoNode) {
-				failures[i] = cl.missed()
+				failures[i] = cl.markGone()
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func (cl *claim) hold() (*Hold, error) {
 	cl.mu.Lock()
 	if cl.gone != nil || cl.removal != nil {
 		cl.mu.Unlock()
-		return nil, cl.why()
+		return nil, cl.goneErr()
 	}
 	h := newHold(cl, nil)
 	cl.mu.Unlock()
@@ -94,16 +94,16 @@ func (cl *claim) hold() (*Hold, error) {
 	return h, nil
 }
 
-// missed notes that the node is not there any more and says why: the claim may
-// have been left meanwhile.
-func (cl *claim) missed() error {
+// markGone notes that the node is not there any more and says why: the claim
+// may have been left meanwhile.
+func (cl *claim) markGone() error {
 	cl.lose(ErrNodeDeleted, true)
-	return cmp.Or(cl.why(), ErrReleased)
+	return cmp.Or(cl.goneErr(), ErrReleased)
 }
 
-// why says why the claim cannot be granted any more, or nil: its node is gone,
-// or about to be deleted.
-func (cl *claim) why() error {
+// goneErr says why the claim cannot be granted any more, or nil: its node is
+// gone, or about to be deleted.
+func (cl *claim) goneErr() error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	switch {

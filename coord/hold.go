@@ -123,7 +123,7 @@ func (h *Hold) Revoked() <-chan struct{} {
 // when the hold was released meanwhile; when the connection fails before the
 // reply, [ErrUnconfirmed]. The ACL must permit reading the node. The node of a
 // name is deleted only when transactions under way have ended, for the next
-// owner's node looks like it ([NameSpec]); during [ExactlyOnce.Release] of such
+// owner's node looks like it ([NameSpec]); during [Transactor.Release] of such
 // a hold, Txn fails with [ErrInvalid].
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim

@@ -90,16 +90,16 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 // The next owner's node of a name would pass the check of the one before. What
 // delays the transaction is that servers may refuse its size.
 func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
-	coordtest.InBubbles(t, map[string]func(ctx context.Context, o *coord.ExactlyOnce, h *coord.Hold) error{
-		"release": func(ctx context.Context, _ *coord.ExactlyOnce, h *coord.Hold) error { return h.Release(ctx) },
-		"exactly once": func(ctx context.Context, o *coord.ExactlyOnce, h *coord.Hold) error {
+	coordtest.InBubbles(t, map[string]func(ctx context.Context, o *coord.Transactor, h *coord.Hold) error{
+		"release": func(ctx context.Context, _ *coord.Transactor, h *coord.Hold) error { return h.Release(ctx) },
+		"exactly once": func(ctx context.Context, o *coord.Transactor, h *coord.Hold) error {
 			return o.Release(ctx, []*coord.Hold{h})
 		},
-		"loss": func(ctx context.Context, _ *coord.ExactlyOnce, h *coord.Hold) error {
-			h.Forfeit(nil)
+		"loss": func(ctx context.Context, _ *coord.Transactor, h *coord.Hold) error {
+			h.Invalidate(nil)
 			return h.Release(ctx)
 		},
-	}, func(all coordtest.Bubble, end func(context.Context, *coord.ExactlyOnce, *coord.Hold) error) {
+	}, func(all coordtest.Bubble, end func(context.Context, *coord.Transactor, *coord.Hold) error) {
 		b := bubble{all}
 		c, other := b.Open(), b.Open()
 		spec := coord.NameSpec{Path: "/lock/one", Exclusive: true}
@@ -115,7 +115,7 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 		go func() { wrote <- write() }()
 		synctest.Wait()
 		require.Empty(b, wrote, "it waits for a trial")
-		once, err := c.ExactlyOnce("/lock")
+		once, err := c.Transactor("/lock")
 		require.NoError(b, err)
 		require.NoError(b, end(b.Context(), once, h))
 		next := b.hold(other.AcquireName(b.Context(), spec))
@@ -128,7 +128,7 @@ func TestNoTxnOfANameFollowsItsExactlyOnceRelease(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/one"}))
-		once, err := c.ExactlyOnce("/")
+		once, err := c.Transactor("/")
 		require.NoError(b, err)
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
 		released := make(chan error, 1)
@@ -365,16 +365,16 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 		var slept atomic.Int64
 		c := b.Open(coord.WithSuspended(func() time.Duration { return time.Duration(slept.Load()) }))
 		h, ends := b.acquire(c), 0
-		released := b.hold(h.Nest(func() { ends++ }))
+		released := b.hold(h.Dup(func() { ends++ }))
 		require.NoError(t, released.Release(b.Context()))
 		require.NoError(t, released.Release(b.Context()))
 		require.Equal(t, 1, ends)
 		require.NoError(t, h.Err())
 
 		told := make(chan struct{})
-		lost := b.hold(h.Nest(func() { close(told) }))
+		lost := b.hold(h.Dup(func() { close(told) }))
 		slept.Store(int64(2 * T))
-		require.ErrorIs(t, coordtest.Err(h.Nest(nil)), coord.ErrWindowOver)
+		require.ErrorIs(t, coordtest.Err(h.Dup(nil)), coord.ErrWindowOver)
 		<-told
 		require.ErrorIs(t, lost.Err(), coord.ErrLost)
 	})
@@ -385,7 +385,7 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		nested := b.hold(h.Nest(func() {}))
+		nested := b.hold(h.Dup(func() {}))
 		require.NoError(t, h.Release(b.Context()))
 		require.ErrorIs(t, b.release(b.Context(), c, nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(t, nested.Err())

@@ -40,7 +40,7 @@ func (l *Latch) CountDown(ctx context.Context, party string) error {
 // Wait returns when the latch is open.
 func (l *Latch) Wait(ctx context.Context) error {
 	err := l.client.Wait(ctx, func(v *coord.View) (open bool, err error) {
-		parties, err := v.Dir(l.path)
+		parties, err := v.ChildrenIfAny(l.path)
 		return len(parties) >= l.n, err
 	})
 	return l.client.Failure("wait", l.path, err)

@@ -92,7 +92,7 @@ func (b bubble) hearing(kind string, opts ...coord.Option) (*coord.Client, <-cha
 // stand has a client hold without a wait.
 func (b bubble) stand(c *coord.Client, spec coord.Spec) *coord.Hold {
 	b.Helper()
-	h, _, err := c.Stand(b.Context(), spec)
+	h, _, err := c.Join(b.Context(), spec)
 	return b.hold(h, err)
 }
 

@@ -30,14 +30,15 @@ func (n *nest) use() {
 // with this use; cl.mu is held.
 func (n *nest) unuse() (over []func()) {
 	for ; n != nil; n = n.in {
-		if n.uses--; n.uses == 0 {
+		n.uses--
+		if n.uses == 0 {
 			over = append(over, n.ended)
 		}
 	}
 	return over
 }
 
-// Nest returns another handle of the same hold, with a Release of its own; the
+// Dup returns another handle of the same hold, with a Release of its own; the
 // node is deleted when the last handle is released. No request.
 //
 // With ended, which may be nil, the new handle begins a nest. The handles made
@@ -46,15 +47,15 @@ func (n *nest) unuse() (over []func()) {
 // transaction of theirs is under way, ended is called: by the release or the
 // transaction, before that returns, and in a goroutine of its own if the hold
 // was lost. So a hold can be handed on from one user to the next. A nest does
-// not decide about the node: [Hold.Attach], [ExactlyOnce.Release] and
+// not decide about the node: [Hold.Attach], [Transactor.Release] and
 // [Hold.Downgrade] fail in it with [ErrInvalid].
 //
 // Nest fails when the hold has ended, also when its trust window is over and
-// nothing has noticed yet, and with [ErrInvalid] while [ExactlyOnce.Release] is
+// nothing has noticed yet, and with [ErrInvalid] while [Transactor.Release] is
 // under way. It begins no nest, and fails with [ErrUnconfirmed], once the
 // outcome of a [Hold.Txn] was unknown, or the reply of a [Hold.Attach] was
 // lost: that may be carried out later.
-func (h *Hold) Nest(ended func()) (*Hold, error) {
+func (h *Hold) Dup(ended func()) (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}
@@ -93,7 +94,8 @@ func (h *Hold) during(transact func() error) error {
 		cl.mu.Unlock()
 		return cmp.Or(err, errReleasing)
 	}
-	if h.in.use(); named {
+	h.in.use()
+	if named {
 		cl.under.Begin()
 	}
 	cl.mu.Unlock()

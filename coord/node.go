@@ -42,12 +42,12 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 	return value, c.Failure(op, path, err)
 }
 
-// Fresh returns a client for one caller, for reads that are up to date. A
+// Synced returns a client for one caller, for reads that are up to date. A
 // server may lag behind the ensemble, and after a change of session the next
 // one may lag behind the last. The fresh client's reads show all that was
 // committed before its first read, and never go back in time. That costs one
 // empty write in each session. In all else it is c itself.
-func (c *Client) Fresh() *Client { return &Client{c.shared, new(atomic.Int64)} }
+func (c *Client) Synced() *Client { return &Client{c.shared, new(atomic.Int64)} }
 
 // catchUp has the session's server learn all earlier commits, once in each
 // session of a fresh client.

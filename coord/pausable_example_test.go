@@ -34,8 +34,8 @@ func (p *Pausable) Acquire(ctx context.Context) (*coord.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = p.client.Fresh().Wait(ctx, func(v *coord.View) (granted bool, err error) {
-		v.Until(h.Done())
+	err = p.client.Synced().Wait(ctx, func(v *coord.View) (granted bool, err error) {
+		v.RecheckOn(h.Done())
 		_, _, err = v.Get(p.pause)
 		if errors.Is(err, coord.ErrNoNode) {
 			return true, h.Err()
@@ -49,7 +49,7 @@ func (p *Pausable) Acquire(ctx context.Context) (*coord.Hold, error) {
 	return h, nil
 }
 
-func ExampleClient_Fresh() {
+func ExampleClient_Synced() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble

@@ -49,7 +49,8 @@ func (o *outage) since(begun time.Time) (n int, shortest time.Duration) {
 		if at.Before(begun) {
 			continue
 		}
-		if n++; n > 1 {
+		n++
+		if n > 1 {
 			shortest = min(shortest, at.Sub(o.dials[i-1]))
 		}
 	}

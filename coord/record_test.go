@@ -61,7 +61,7 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 	})
 }
 
-// A client does not know what became of its change, and says so; an ExactlyOnce
+// A client does not know what became of its change, and says so; a Transactor
 // finds out.
 func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
@@ -123,7 +123,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 			})
 		}
 		names := watch(func(v *coord.View) (string, error) {
-			names, err := v.Dir("/dir")
+			names, err := v.ChildrenIfAny("/dir")
 			return strings.Join(names, " "), err
 		})
 		record := watch(func(v *coord.View) (string, error) {
@@ -159,7 +159,8 @@ func TestRetryMakesNoCallAgainForALostHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		calls := 0
 		err := b.Open().Retry(b.Context(), func(context.Context) error {
-			if calls++; calls > 1 {
+			calls++
+			if calls > 1 {
 				return nil
 			}
 			return errors.Join(coord.ErrLost, coord.ErrSessionExpired)
@@ -426,7 +427,7 @@ func TestALookNeverGoesBackToANodeThatWasMissing(t *testing.T) {
 			return admin.Create(b.Context(), "/n", []byte("two"))
 		})
 		seen := false
-		require.NoError(b, c.Fresh().Wait(b.Context(), func(v *coord.View) (bool, error) {
+		require.NoError(b, c.Synced().Wait(b.Context(), func(v *coord.View) (bool, error) {
 			if !seen {
 				_, there, err := v.Exists("/n")
 				seen = there

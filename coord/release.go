@@ -38,24 +38,24 @@ func (h *Hold) Release(ctx context.Context) error {
 // returns the outcome.
 func (h *Hold) Abandon() { h.giveUp() }
 
-// Forfeit ends the hold and all its handles immediately, as lost: [Hold.Err]
+// Invalidate ends the hold and all its handles immediately, as lost: [Hold.Err]
 // matches [ErrLost] and the cause. Its node is deleted in the background. It is
 // for one who bounds what others do with the hold; a hold that has ended
 // already is left alone.
-func (h *Hold) Forfeit(cause error) {
+func (h *Hold) Invalidate(cause error) {
 	if h.Err() == nil {
 		h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)
 	}
 }
 
-// Along has the operations carried out together with the deletion of the hold's
-// node when the hold is released, all or nothing, and not when it is lost.
-// Their effect thus distinguishes a release by the owner from any other end.
-// They replace the operations of an earlier call. If the ensemble refuses them,
-// the node is deleted without them. [ExactlyOnce.Release] has its own
+// OnRelease has the operations carried out together with the deletion of the
+// hold's node when the hold is released, all or nothing, and not when it is
+// lost. Their effect thus distinguishes a release by the owner from any other
+// end. They replace the operations of an earlier call. If the ensemble refuses
+// them, the node is deleted without them. [Transactor.Release] has its own
 // operations instead, and [Hold.Downgrade] drops them. Along fails with
-// [ErrInvalid] in a nest ([Hold.Nest]). No request.
-func (h *Hold) Along(ops ...Op) error {
+// [ErrInvalid] in a nest ([Hold.Dup]). No request.
+func (h *Hold) OnRelease(ops ...Op) error {
 	cl, err := h.claim, error(nil)
 	if len(ops) > 0 {
 		_, err = cl.client.requests(ops)

@@ -129,7 +129,7 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		}
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, calls.Ended(ctx))
 	case <-timer.C:
-		if trouble := r.claim.node.Trouble(); trouble != nil {
+		if trouble := r.claim.node.LastError(); trouble != nil {
 			return fmt.Errorf("%w: %w", ErrUnconfirmed, trouble)
 		}
 		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)

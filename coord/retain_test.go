@@ -92,7 +92,7 @@ func TestF92ANameThatIsForfeitedIsNotRetained(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.hold(c.AcquireName(b.Context(), retained))
-		h.Forfeit(context.DeadlineExceeded)
+		h.Invalidate(context.DeadlineExceeded)
 		time.Sleep(T / 10)
 		require.False(b, b.exists(retained.Path))
 	})

@@ -32,8 +32,8 @@ func (r *Roster) Join(ctx context.Context, name string) (*coord.Hold, error) {
 
 // Observe yields the names, in order, and again whenever they have changed.
 func (r *Roster) Observe(ctx context.Context) iter.Seq2[[]string, error] {
-	return recipe.Observe(ctx, r.client.Fresh(), r.path, func(v *coord.View) ([]string, error) {
-		names, err := v.Dir(r.path)
+	return recipe.Observe(ctx, r.client.Synced(), r.path, func(v *coord.View) ([]string, error) {
+		names, err := v.ChildrenIfAny(r.path)
 		return slices.Sorted(slices.Values(names)), err
 	}, slices.Equal)
 }

@@ -63,7 +63,7 @@ type NameSpec struct {
 	With []Op
 	// Proof lists checks that are true only while this claim owns the name. The
 	// node is deleted only if they pass, or if a checked node is gone, and
-	// [Hold.Txn] makes them; [ExactlyOnce.Release] makes those of its caller.
+	// [Hold.Txn] makes them; [Transactor.Release] makes those of its caller.
 	Proof []Op
 }
 

@@ -43,8 +43,8 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 		asks, until := false, time.Now().Add(s.delay)
 		if kind, err = s.kind(ctx); kind == "other" && err == nil {
 			err = s.client.Wait(h.Context(ctx), func(v *coord.View) (done bool, err error) {
-				v.At(until)
-				nodes, err := v.Dir(s.line.Dir)
+				v.RecheckAt(until)
+				nodes, err := v.ChildrenIfAny(s.line.Dir)
 				asks = slices.ContainsFunc(s.line.Order(nodes, s.client.Dialect()), func(c coord.Contender) bool { return c.Kind == "last" })
 				return asks || !time.Now().Before(until), err
 			})
@@ -66,9 +66,10 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 
 // kind returns the kind of a claim now: the last holder's, or another's.
 func (s *Sticky) kind(ctx context.Context) (kind string, err error) {
-	err = s.client.Fresh().Wait(ctx, func(v *coord.View) (bool, error) {
+	err = s.client.Synced().Wait(ctx, func(v *coord.View) (bool, error) {
 		last, stat, err := s.last.Look(v, nil)
-		if kind = "other"; stat.Czxid == 0 || string(last) == s.name {
+		kind = "other"
+		if stat.Czxid == 0 || string(last) == s.name {
 			kind = "last"
 		}
 		return true, err

@@ -268,7 +268,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		var joining sync.WaitGroup
 		for i := range n {
 			joining.Go(func() {
-				require.NoError(b, coordtest.Err(c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})))
+				require.NoError(b, coordtest.Err(c.JoinLine(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})))
 			})
 		}
 		time.Sleep(T / 20)
@@ -364,7 +364,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			h, admin, waiter := b.acquire(b.Open()), b.Open(), b.Open()
 			for range c.before - 1 {
-				require.NoError(t, coordtest.Err(admin.Join(b.Context(), mutex)))
+				require.NoError(t, coordtest.Err(admin.JoinLine(b.Context(), mutex)))
 			}
 			waiting := b.acquireLater(waiter)
 			time.Sleep(c.waits)
@@ -402,7 +402,7 @@ func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, others, admin := b.acquire(b.Open()), b.Open(), b.Open()
 		for range 20 {
-			require.NoError(t, coordtest.Err(others.Join(b.Context(), mutex)))
+			require.NoError(t, coordtest.Err(others.JoinLine(b.Context(), mutex)))
 		}
 		waiting := b.acquireLater(b.Open())
 		time.Sleep(10 * time.Millisecond)

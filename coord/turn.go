@@ -96,7 +96,7 @@ type waiter struct {
 // near is the number of places at the front of a line where the rule is asked
 // again, when one of the awaited goes, before anything is listed. Farther back
 // it would hardly grant a turn.
-const near = 16
+const frontPlaces = 16
 
 // followOwn has a claim that was not listed wait behind claims of this session
 // that wait already, if they are many. Other contenders may stand between, so
@@ -106,7 +106,7 @@ func (w *waiter) followOwn() bool {
 	if cl.view != nil {
 		return false
 	}
-	names := cl.sess.Listings.SharersBefore(cl.node.Dir, own.Sequence, near)
+	names := cl.sess.Listings.SharersBefore(cl.node.Dir, own.Sequence, frontPlaces)
 	if names == nil {
 		return false
 	}
@@ -205,7 +205,7 @@ func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	for _, at := range wait {
 		w.awaited = append(w.awaited, znode.Join(w.cl.spec.Line.Dir, ahead[at].Name))
 	}
-	if all && len(ahead) < near {
+	if all && len(ahead) < frontPlaces {
 		w.ahead = slices.Clone(ahead)
 		w.cl.node.WatchSooner()
 	} else {
@@ -233,7 +233,7 @@ func (w *waiter) lookAgain(v *View) (granted bool, err error) {
 	}
 	w.cl.keepOpen(granted)
 	if !granted {
-		v.Again() // at the contenders to wait for now
+		v.RecheckNow() // at the contenders to wait for now
 	}
 	return granted, err
 }
@@ -241,10 +241,10 @@ func (w *waiter) lookAgain(v *View) (granted bool, err error) {
 // departed watches the contenders to wait for, in one round trip, and returns
 // the ones that are gone. A contender that is watched already costs no request.
 func (w *waiter) departed(v *View) (gone []string, err error) {
-	if err := w.cl.why(); err != nil {
+	if err := w.cl.goneErr(); err != nil {
 		return nil, err
 	}
-	v.Ahead(w.awaited...)
+	v.Prefetch(w.awaited...)
 	for i, node := range w.awaited {
 		watch, err := v.watch("watch", session.Data, node)
 		switch {
@@ -253,7 +253,7 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 		case errors.Is(err, ErrNoNode):
 			gone = append(gone, node)
 		case err != nil:
-			return nil, cmp.Or(w.cl.why(), err)
+			return nil, cmp.Or(w.cl.goneErr(), err)
 		}
 	}
 	return gone, nil
@@ -300,7 +300,7 @@ func (w *waiter) aheadNewly(gone []string) []Contender {
 		return slices.Contains(gone, znode.Join(cl.spec.Line.Dir, c.Name)) && !cl.spec.Line.mayReturn(c)
 	})
 	at, there := slices.BinarySearchFunc(line, cl.own(), byAge)
-	if !there || at >= near || len(all.foreign) > 0 {
+	if !there || at >= frontPlaces || len(all.foreign) > 0 {
 		return nil
 	}
 	return line[:at]
@@ -332,7 +332,7 @@ func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 	})
 	switch {
 	case errors.Is(err, ErrNoNode), err == nil && !shows(cl.view):
-		return cl.missed() // the listing is not older than the create
+		return cl.markGone() // the listing is not older than the create
 	case err == nil:
 		cl.node.Seen()
 	}

@@ -76,7 +76,7 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 type joining func(context.Context, *coord.Client) (*coord.Claim, error)
 
 func inLine(spec coord.Spec) joining {
-	return func(ctx context.Context, c *coord.Client) (*coord.Claim, error) { return c.Join(ctx, spec) }
+	return func(ctx context.Context, c *coord.Client) (*coord.Claim, error) { return c.JoinLine(ctx, spec) }
 }
 
 func ofName(path string) joining {
@@ -288,7 +288,7 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
 		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
-		_, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
+		_, _, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.SessionID()))
@@ -302,7 +302,7 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		first := b.stand(other, spec)
 		lost := b.Server.Inject(
 			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
-		second, names, err := c.Stand(b.Context(), spec)
+		second, names, err := c.Join(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())
 		require.ElementsMatch(b, []string{path.Base(first.Node()), path.Base(second.Node())}, names)

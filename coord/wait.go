@@ -86,7 +86,8 @@ func (w *wait) once(ctx context.Context) (more *View, done bool, err error) {
 		err = errIdle
 	}
 	w.forget()
-	if w.read = v.read; done || err != nil {
+	w.read = v.read
+	if done || err != nil {
 		w.forget()
 		return nil, done, err
 	}
@@ -133,7 +134,7 @@ func (w *wait) ended(ctx context.Context) (err error) {
 
 // View is what a look reads through: see [Client.Wait]. It is of use during
 // that look only. Reads that are made at the same time, in several goroutines
-// or after [View.Ahead], travel together.
+// or after [View.Prefetch], travel together.
 type View struct {
 	ctx    context.Context
 	client *Client
@@ -211,10 +212,10 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 	return slices.Clone(w.Children), Stat(w.Stat), nil
 }
 
-// Dir is [View.Children] of a directory that may be missing: it is empty then,
-// and the look is called again when it is made. Two more requests while it is
-// missing.
-func (v *View) Dir(path string) ([]string, error) {
+// ChildrenIfAny is [View.Children] of a directory that may be missing: it is
+// empty then, and the look is called again when it is made. Two more requests
+// while it is missing.
+func (v *View) ChildrenIfAny(path string) ([]string, error) {
 	for changed := session.Repeats(0); ; changed.Pause(v.ctx, v.client.keeper.Current()) {
 		names, _, err := v.Children(path)
 		if !errors.Is(err, ErrNoNode) {
@@ -241,8 +242,9 @@ func (v *View) Exists(path string) (Stat, bool, error) {
 	}
 }
 
-// Ahead begins to read nodes that [View.Get] will be asked for: one round trip.
-func (v *View) Ahead(paths ...string) {
+// Prefetch begins to read nodes that [View.Get] will be asked for: one round
+// trip.
+func (v *View) Prefetch(paths ...string) {
 	s, err := v.sess, error(nil)
 	if s == nil {
 		if s, err = v.client.keeper.Session(v.ctx); err == nil {
@@ -265,15 +267,16 @@ func (v *View) Ahead(paths ...string) {
 	}
 }
 
-// Until has the look called again when done is closed, such as a hold's Done.
-func (v *View) Until(done <-chan struct{}) {
+// RecheckOn has the look called again when done is closed, such as a hold's
+// Done.
+func (v *View) RecheckOn(done <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.until = append(v.until, done)
 }
 
-// At has the look called again at t.
-func (v *View) At(t time.Time) {
+// RecheckAt has the look called again at t.
+func (v *View) RecheckAt(t time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.at.IsZero() || t.Before(v.at) {
@@ -281,9 +284,9 @@ func (v *View) At(t time.Time) {
 	}
 }
 
-// Again has the look called again immediately: for one that begins anew after
-// what it has found.
-func (v *View) Again() {
+// RecheckNow has the look called again immediately: for one that begins anew
+// after what it has found.
+func (v *View) RecheckNow() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.again = true
@@ -317,7 +320,8 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.learned = v.learned || err != nil; err == nil {
+	v.learned = v.learned || err != nil
+	if err == nil {
 		key.path = v.client.relative(w.Path)
 		v.note(key, w, previous)
 	}

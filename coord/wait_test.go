@@ -72,10 +72,10 @@ func TestALookIsCalledAgainWhenAChannelClosesOrATimeComes(t *testing.T) {
 		var looks atomic.Int32
 		done, begun := make(chan struct{}), time.Now()
 		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
-			v.At(begun.Add(time.Hour))
-			v.At(begun.Add(time.Minute))
+			v.RecheckAt(begun.Add(time.Hour))
+			v.RecheckAt(begun.Add(time.Minute))
 			if looks.Load() == 1 {
-				v.Until(done)
+				v.RecheckOn(done)
 			}
 			return looks.Load() == 3, nil
 		})
@@ -139,7 +139,7 @@ func TestANodeThatIsListedAnewIsReadAnew(t *testing.T) {
 			return data, err
 		},
 		"ahead": func(v *coord.View, path string) ([]byte, error) {
-			v.Ahead(path)
+			v.Prefetch(path)
 			data, _, err := v.Get(path)
 			return data, err
 		},
@@ -189,12 +189,12 @@ func TestWhatIsReadAheadTravelsTogetherAndIsReadOnce(t *testing.T) {
 		waiter, _ := made(b, paths[1:]...) // one is missing
 		const way = 100 * time.Millisecond
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.DelayReply(way))
-		fresh, reads := waiter.Fresh(), []int{5, 1} // the existing nodes are watched then
+		fresh, reads := waiter.Synced(), []int{5, 1} // the existing nodes are watched then
 		for i, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, fresh.Wait} {
 			counts := b.asked(waiter, func() {
 				begun := time.Now()
 				require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
-					v.Ahead(paths...)
+					v.Prefetch(paths...)
 					found := 0
 					for _, path := range paths {
 						if _, _, err := v.Get(path); err == nil {
@@ -252,7 +252,7 @@ func TestANodeThatAppearsWhileTheConnectionIsLostIsSeen(t *testing.T) {
 func TestAWaitEndsWithItsContextItsClientAndItsLooksError(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
-		channel := func(v *coord.View) (bool, error) { v.Until(b.Context().Done()); return false, nil }
+		channel := func(v *coord.View) (bool, error) { v.RecheckOn(b.Context().Done()); return false, nil }
 		node := func(v *coord.View) (bool, error) { _, _, err := v.Get("/a"); return false, err }
 		own := errors.New("own")
 		require.Equal(b, own, waiter.Wait(b.Context(), func(*coord.View) (bool, error) { return false, own }))
@@ -280,11 +280,11 @@ func TestAWaitEndsWithItsContextAlsoWhenNoServerAnswers(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		waiter, _ := made(b, "/a")
 		b.Server.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.Hang())
-		for _, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, waiter.Fresh().Wait} {
+		for _, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, waiter.Synced().Wait} {
 			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 			begun := time.Now()
 			require.ErrorIs(b, wait(ctx, func(v *coord.View) (bool, error) {
-				v.Ahead("/a", "/b")
+				v.Prefetch("/a", "/b")
 				_, _, err := v.Get("/a")
 				return true, err
 			}), context.DeadlineExceeded)
@@ -322,7 +322,8 @@ func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
 		seen := make(chan string, 3)
 		counts := b.asked(waiter, func() {
 			over = looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
-				if seen <- peek(v); looks.Load() == 1 {
+				seen <- peek(v)
+				if looks.Load() == 1 {
 					_, _, err := v.Get("/a")
 					seen <- peek(v)
 					return false, err
@@ -368,7 +369,7 @@ func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 		waiter := lagging(b)
 		read := func(path string, wait func(context.Context, func(*coord.View) (bool, error)) error) (seen string) {
 			require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
-				v.Ahead(path)
+				v.Prefetch(path)
 				time.Sleep(tick / 4) // it has the answer
 				data, _, err := v.Get(path)
 				seen = string(data)
@@ -377,7 +378,7 @@ func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 			return seen
 		}
 		require.Equal(b, "0", read("/a", waiter.Wait), "the server does not lag")
-		require.Equal(b, "1", read("/b", waiter.Fresh().Wait))
+		require.Equal(b, "1", read("/b", waiter.Synced().Wait))
 	})
 }
 
@@ -389,7 +390,7 @@ func TestAFreshLookDoesNotPeekAtAServersPast(t *testing.T) {
 			require.Equal(b, "0", string(data), "the server does not lag")
 			return true, err
 		}))
-		require.NoError(b, waiter.Fresh().Wait(b.Context(), func(v *coord.View) (bool, error) {
+		require.NoError(b, waiter.Synced().Wait(b.Context(), func(v *coord.View) (bool, error) {
 			_, _, known := v.Peek("/a")
 			require.False(b, known, "of the server's past")
 			data, _, err := v.Get("/a")

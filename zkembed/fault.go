@@ -155,7 +155,8 @@ func (f *Fault) strikes(r Request) bool {
 	if f.seen <= m.Skip || m.Times > 0 && f.fired >= m.Times {
 		return false
 	}
-	if f.fired++; f.fired == 1 {
+	f.fired++
+	if f.fired == 1 {
 		close(f.first)
 	}
 	return true

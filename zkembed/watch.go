@@ -36,10 +36,12 @@ func newWatchTable() *watchTable {
 // turns a persistent watch into one that fires once.
 func (w *watchTable) set(path string, c *conn, m mode) {
 	if m == unwatched {
-		if delete(w.paths[path], c); len(w.paths[path]) == 0 {
+		delete(w.paths[path], c)
+		if len(w.paths[path]) == 0 {
 			delete(w.paths, path)
 		}
-		if delete(w.conns[c], path); len(w.conns[c]) == 0 {
+		delete(w.conns[c], path)
+		if len(w.conns[c]) == 0 {
 			delete(w.conns, c)
 		}
 		return

@@ -127,7 +127,8 @@ func TestASlotInWhichTheJobPanicsIsRunByAnother(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		ran := make(chan *replica, 3)
 		replicas(b, func(r *replica) {
-			if ran <- r; len(ran) == 1 {
+			ran <- r
+			if len(ran) == 1 {
 				panic("the first fails")
 			}
 		})

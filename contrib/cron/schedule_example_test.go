@@ -48,7 +48,7 @@ func reports(
 	}
 	c, err := cron.New(client, "/cron/report", schedule,
 		cron.MaxHold(time.Hour, time.Minute), cron.StopGrace(30*time.Second),
-		cron.Report(func(slot once.Result, err error) {
+		cron.OnEnd(func(slot once.Result, err error) {
 			if err != nil {
 				fmt.Println("not written:", err)
 				alert()

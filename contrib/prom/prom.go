@@ -191,7 +191,8 @@ func (m *Metrics) began(e event.Event, label string) {
 func (m *Metrics) end(e event.Event, label string) {
 	m.mu.Lock()
 	h, holds := m.held[e.Path]
-	if h.holds--; h.holds > 0 {
+	h.holds--
+	if h.holds > 0 {
 		m.held[e.Path] = h
 	} else {
 		delete(m.held, e.Path)

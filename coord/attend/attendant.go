@@ -319,7 +319,8 @@ func (a *Attendant) part(p *peer, err error) (died bool) {
 	defer a.mu.Unlock()
 	s := p.attended
 	a.drop(p)
-	if died = s != nil && gone(err); died {
+	died = s != nil && gone(err)
+	if died {
 		p.attended = s
 		a.stats.Deaths++
 	}

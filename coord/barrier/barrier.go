@@ -120,7 +120,7 @@ func (b *Barrier) Open(ctx context.Context) error {
 // [ErrNoBarrier].
 func (b *Barrier) Wait(ctx context.Context) error {
 	closed, by := int64(0), "" // the node waited for, by its czxid, and who made it
-	err := b.client.Fresh().Wait(ctx, func(v *coord.View) (open bool, err error) {
+	err := b.client.Synced().Wait(ctx, func(v *coord.View) (open bool, err error) {
 		data, stat, err := v.Get(b.path)
 		if errors.Is(err, coord.ErrNoNode) || err == nil && closed != 0 && closed != stat.Czxid {
 			return true, nil // or was, and is closed again

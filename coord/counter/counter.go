@@ -16,7 +16,7 @@ import (
 
 var (
 	// ErrRange: the number does not fit: 32 bits, or 64 if it was made with
-	// [Long].
+	// [Int64].
 	ErrRange = errors.New("the number is out of range")
 	// ErrNoNumber: the node has other data than a number of its dialect.
 	ErrNoNumber = errors.New("the data are no number")
@@ -35,10 +35,10 @@ type Counter struct {
 // Option sets something about a [Counter].
 type Option func(*Counter) error
 
-// Long makes a number that does not exist yet with 64 bits, for Curator's
+// Int64 makes a number that does not exist yet with 64 bits, for Curator's
 // DistributedAtomicLong. The default is 32 bits, for its SharedCount. A number
 // that exists stays as it is. In the Kazoo dialect all numbers have 64 bits.
-func Long() Option {
+func Int64() Option {
 	return func(c *Counter) error {
 		c.bytes = 8
 		return nil
@@ -66,7 +66,8 @@ func (c *Counter) Add(ctx context.Context, delta int64) (sum int64, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if sum = number + delta; sum > number != (delta > 0) {
+		sum = number + delta
+		if sum > number != (delta > 0) {
 			return nil, c.failure("add", fmt.Errorf("%w: %d + %d", ErrRange, number, delta))
 		}
 		return c.encode("add", sum, now.Data)

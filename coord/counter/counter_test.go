@@ -107,8 +107,8 @@ func TestANumberIsAsWideAsItWas(t *testing.T) {
 		{coord.Curator, "none", nil, "\x00\x00\x00\x01"},
 		{coord.Curator, "", nil, "\x00\x00\x00\x01"},
 		{coord.Curator, "\xff\xff\xff\xfe", nil, "\xff\xff\xff\xff"},
-		{coord.Curator, "\x00\x00\x01\x02", []counter.Option{counter.Long()}, "\x00\x00\x01\x03"},
-		{coord.Curator, "none", []counter.Option{counter.Long()}, "\x00\x00\x00\x00\x00\x00\x00\x01"},
+		{coord.Curator, "\x00\x00\x01\x02", []counter.Option{counter.Int64()}, "\x00\x00\x01\x03"},
+		{coord.Curator, "none", []counter.Option{counter.Int64()}, "\x00\x00\x00\x00\x00\x00\x00\x01"},
 		{coord.Curator, "\x00\x00\x00\x00\x00\x00\x01\x02", nil, "\x00\x00\x00\x00\x00\x00\x01\x03"},
 		{coord.Kazoo, "none", nil, "1"},
 		{coord.Kazoo, "", nil, "1"},
@@ -129,7 +129,7 @@ func TestANumberIsAsWideAsItWas(t *testing.T) {
 func TestANumberThatDoesNotFitIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := coordtest.Open(t, w.ConnectString())
-	n, long := of(t, c, w.Path("n")), of(t, c, w.Path("long"), counter.Long())
+	n, long := of(t, c, w.Path("n")), of(t, c, w.Path("long"), counter.Int64())
 	for _, is := range []struct {
 		of          *counter.Counter
 		least, most int64

@@ -36,7 +36,7 @@
 //
 // In the Curator dialect, as its SharedCount and DistributedAtomicInteger, a
 // number of four bytes, big-endian; or as its DistributedAtomicLong, one of
-// eight, if it was made by that or with [Long]:
+// eight, if it was made by that or with [Int64]:
 //
 //	/counters/orders                  persistent
 //	/counters/orders-guards/_c_<uuid> ephemeral, one for each Add under way; idle ones are deleted

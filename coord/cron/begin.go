@@ -68,10 +68,10 @@ func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
 		key := Key(o.Slot)
 		switch at := again[key]; {
 		case own[key] != nil:
-			v.Until(own[key].Done())
+			v.RecheckOn(own[key].Done())
 			continue
 		case time.Now().Before(at):
-			v.At(at)
+			v.RecheckAt(at)
 			continue
 		}
 		if found, err = c.isFree(v, key); found || err != nil {
@@ -92,9 +92,9 @@ func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
 	case err != nil || !d.slot.IsZero():
 		return free, err == nil, err
 	case !d.at.IsZero():
-		v.At(time.Now().Add(min(d.at.Sub(now), patience)))
+		v.RecheckAt(time.Now().Add(min(d.at.Sub(now), recheckEvery)))
 	case isAhead: // and so the schedule may not be over
-		v.At(time.Now().Add(patience))
+		v.RecheckAt(time.Now().Add(recheckEvery))
 	case len(m.Open) == 0:
 		return free, false, fmt.Errorf("%w: there is none after %v", ErrOver, m.Through)
 	}
@@ -112,7 +112,7 @@ func (c *Cron) underWay(m *mark) (own map[string]*Slot, again map[string]time.Ti
 		key := Key(o.Slot)
 		own[key], again[key] = c.own[key], c.again[key]
 		if again[key].IsZero() && o.Begun == 0 {
-			again[key] = time.Now().Add(moment)
+			again[key] = time.Now().Add(retryFloor)
 		}
 	}
 	c.again = again
@@ -157,7 +157,7 @@ func (c *Cron) take(ctx context.Context, slot time.Time) (*Slot, error) {
 		if res.State == once.Failed { // it is too early for the next attempt
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.again[key] = time.Now().Add(max(c.backoff, moment))
+			c.again[key] = time.Now().Add(max(c.backoff, retryFloor))
 		}
 		return nil, nil
 	case run == nil && err == nil, errors.Is(err, once.ErrFailed), errors.Is(err, once.ErrUnfinished):

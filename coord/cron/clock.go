@@ -59,7 +59,7 @@ func (c *Cron) ensembleTime(ctx context.Context, needed time.Time) (time.Time, e
 	dir := c.path + "/log" // of the ledger, which writes no data there
 	now, err := c.client.EnsembleTime(ctx, dir, forever)
 	if err == nil && now.Before(needed) {
-		now, err = c.client.EnsembleTime(ctx, dir, patience)
+		now, err = c.client.EnsembleTime(ctx, dir, recheckEvery)
 	}
 	return now, err
 }

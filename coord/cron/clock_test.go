@@ -112,7 +112,7 @@ func TestF65EverySlotGoesOnWhateverTheClockOfOneHostSays(t *testing.T) {
 			var running sync.WaitGroup
 			for i := range hosts {
 				hosts[i] = new(host)
-				c := scheduled(b, hosts[i].open(b), schedule, hosts[i].clock(), cron.Missed(1000, 0))
+				c := scheduled(b, hosts[i].open(b), schedule, hosts[i].clock(), cron.CatchUp(1000, 0))
 				running.Go(func() {
 					if err := c.Run(ctx, seen.run); !errors.Is(err, cron.ErrOver) && !errors.Is(err, context.Canceled) {
 						b.Error(err)

@@ -17,10 +17,10 @@ import (
 var ErrOver = errors.New("the schedule is over")
 
 const (
-	kept     = 100         // runs on record, by default
-	most     = 1000        // slots that are under way, or are made up for
-	patience = time.Minute // between two looks at the clock
-	moment   = time.Second // at least, until a slot that nobody has is tried again
+	kept         = 100         // runs on record, by default
+	maxSlots     = 1000        // slots that are under way, or are made up for
+	recheckEvery = time.Minute // between two looks at the clock
+	retryFloor   = time.Second // at least, until a slot that nobody has is tried again
 )
 
 // Cron is a schedule at a path, each slot of which one of many clients runs. It
@@ -98,34 +98,35 @@ func ofRuns(opt once.Option) Option {
 	}
 }
 
-// Missed says which slots are run late: those that were due before a client got
-// to them, because no client or no server was there, or because earlier slots
-// took too long. Of these the newest n are run, the oldest of them first, but
-// none that is late by more than d (0: however late); the others are left out.
-// n is 1 to 1000.
+// CatchUp says which slots are run late: those that were due before a client
+// got to them, because no client or no server was there, or because earlier
+// slots took too long. Of these the newest n are run, the oldest of them first,
+// but none that is late by more than d (0: however late); the others are left
+// out. n is 1 to 1000.
 //
 // The default is Missed(1, 0): the last one. Missed(1, time.Minute) makes up
 // for nothing that was missed. d must be more than clocks differ by, of which a
 // client's that is ahead counts for a minute at most, or a client leaves out
 // what others would run.
-func Missed(n int, d time.Duration) Option {
+func CatchUp(n int, d time.Duration) Option {
 	return func(c *Cron) error {
-		if n < 1 || n > most || d < 0 {
+		if n < 1 || n > maxSlots || d < 0 {
 			return fmt.Errorf("%w: the newest %d missed slots, late by %v at most: it must be 1 to %d slots, and not before their time",
-				coord.ErrInvalid, n, d, most)
+				coord.ErrInvalid, n, d, maxSlots)
 		}
 		c.catchUp, c.late = n, d
 		return nil
 	}
 }
 
-// Beside lets n slots be under way at a time, by all clients together, 1 to
+// MaxConcurrent lets n slots be under way at a time, by all clients together, 1
+// to
 // 1000. The default is 1: a slot that is due waits until the one before has
-// ended, and is missed by then if another one is due as well (see [Missed]).
-func Beside(n int) Option {
+// ended, and is missed by then if another one is due as well (see [CatchUp]).
+func MaxConcurrent(n int) Option {
 	return func(c *Cron) error {
-		if n < 1 || n > most {
-			return fmt.Errorf("%w: %d slots at a time: it must be 1 to %d", coord.ErrInvalid, n, most)
+		if n < 1 || n > maxSlots {
+			return fmt.Errorf("%w: %d slots at a time: it must be 1 to %d", coord.ErrInvalid, n, maxSlots)
 		}
 		c.beside = n
 		return nil
@@ -167,9 +168,9 @@ func Clock(now func() time.Time) Option {
 	}
 }
 
-// Report calls f when a function that [Cron.Run] called has ended, with what is
+// OnEnd calls f when a function that [Cron.Run] called has ended, with what is
 // on record, and with the function's error or why the end is not on record.
-func Report(f func(once.Result, error)) Option {
+func OnEnd(f func(once.Result, error)) Option {
 	return func(c *Cron) error {
 		if f == nil {
 			return fmt.Errorf("%w: the report is nil", coord.ErrInvalid)

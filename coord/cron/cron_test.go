@@ -202,7 +202,7 @@ func TestAFailureEndsASlotUnlessThereAreAttemptsLeft(t *testing.T) {
 			var at []time.Duration
 			var told []error
 			var mu sync.Mutex
-			report := cron.Report(func(r once.Result, err error) {
+			report := cron.OnEnd(func(r once.Result, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if r.State != once.Failed {
@@ -219,7 +219,8 @@ func TestAFailureEndsASlotUnlessThereAreAttemptsLeft(t *testing.T) {
 			}), cron.ErrOver)
 			require.Equal(b, once.Failed, states(b, c)[cron.Key(first)])
 			require.Equal(b, slices.Repeat([]error{errNoLuck}, max(1, attempts)), told)
-			if require.Len(b, at, max(1, attempts)); attempts == 3 {
+			require.Len(b, at, max(1, attempts))
+			if attempts == 3 {
 				require.GreaterOrEqual(b, at[1]-at[0], time.Minute)
 				require.GreaterOrEqual(b, at[2]-at[1], 2*time.Minute)
 			}
@@ -256,13 +257,13 @@ func TestASlotThatTheLedgerHasForgottenIsNotRunAgain(t *testing.T) {
 		slow := b.Server.Inject(creates("/cron/keys", late), zkembed.Delay(T/3))
 		var own []string
 		ended := coordtest.Go(func() error {
-			return scheduled(b, late, s, cron.KeepLast(1), cron.Missed(1000, 0), behind(-4*time.Second)).Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
+			return scheduled(b, late, s, cron.KeepLast(1), cron.CatchUp(1000, 0), behind(-4*time.Second)).Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
 				own = append(own, s.Key)
 				return nil, nil
 			})
 		})
 		<-slow.Struck()
-		other := scheduled(b, b.Open(), s, cron.KeepLast(1), cron.Missed(1000, 0))
+		other := scheduled(b, b.Open(), s, cron.KeepLast(1), cron.CatchUp(1000, 0))
 		require.ErrorIs(b, other.Run(b.Context(), d.lasting(0)), cron.ErrOver)
 		require.ErrorIs(b, <-ended, cron.ErrOver)
 		require.NotContains(b, own, cron.Key(first))

@@ -6,7 +6,7 @@
 // Every replica of a service runs the same schedule at the same path. For each
 // slot, an instant that the schedule names, one of them calls its function:
 //
-//	c, err := cron.New(client, "/cron/report", schedule, cron.Report(alert))
+//	c, err := cron.New(client, "/cron/report", schedule, cron.OnEnd(alert))
 //	err = c.Run(ctx, func(ctx context.Context, s *cron.Slot) ([]byte, error) {
 //		return nil, report(ctx, s.At)
 //	})
@@ -23,13 +23,13 @@
 //     again, until a function has returned, in time and whatever it returned.
 //   - [Attempts] has failures repeated, and gives up after n attempts.
 //   - Attempts(1, 0) is at most once: a slot whose client died is not run again.
-//   - [Missed] says what becomes of slots for which nobody was there, [Skip] and
-//     [Beside] of those that are due while one is under way: by default, the
+//   - [CatchUp] says what becomes of slots for which nobody was there, [Skip] and
+//     [MaxConcurrent] of those that are due while one is under way: by default, the
 //     last one of them is run as soon as possible.
 //
 // # Guarantees
 //
-//   - Slots are chosen, and without [Beside] also begin, in the order of the
+//   - Slots are chosen, and without [MaxConcurrent] also begin, in the order of the
 //     schedule. Each is begun or left out, exactly once, however much clocks
 //     differ: the next one follows from the mark, not from a clock, which says
 //     only when it is due.
@@ -68,7 +68,7 @@
 // the hold is lost, the function's context ends, and another client runs the
 // slot again unless the [Attempts] are used up. Run goes on over lost sessions.
 // A client whose function returned without an error before the hold was lost
-// has run the slot; if the end could not be put on record ([Report]), another
+// has run the slot; if the end could not be put on record ([OnEnd]), another
 // client may run it again.
 //
 // # Znodes

@@ -39,10 +39,10 @@ func TestMissedSlotsAreMadeUpForAsFarAsIsAskedFor(t *testing.T) {
 		left int
 	}{
 		"the last":               {nil, "00:11 00:12", 9},
-		"three":                  {[]cron.Option{cron.Missed(3, 0)}, "00:09 00:10 00:11 00:12", 7},
-		"all":                    {[]cron.Option{cron.Missed(1000, 0)}, "00:02 00:03 00:04 00:05 00:06 00:07 00:08 00:09 00:10 00:11 00:12", 0},
-		"none":                   {[]cron.Option{cron.Missed(1, 20*time.Second)}, "00:12", 10},
-		"those of three minutes": {[]cron.Option{cron.Missed(1000, 3*time.Minute)}, "00:09 00:10 00:11 00:12", 7},
+		"three":                  {[]cron.Option{cron.CatchUp(3, 0)}, "00:09 00:10 00:11 00:12", 7},
+		"all":                    {[]cron.Option{cron.CatchUp(1000, 0)}, "00:02 00:03 00:04 00:05 00:06 00:07 00:08 00:09 00:10 00:11 00:12", 0},
+		"none":                   {[]cron.Option{cron.CatchUp(1, 20*time.Second)}, "00:12", 10},
+		"those of three minutes": {[]cron.Option{cron.CatchUp(1000, 3*time.Minute)}, "00:09 00:10 00:11 00:12", 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
@@ -85,9 +85,9 @@ func TestASlotThatIsDueWhileOneIsUnderWay(t *testing.T) {
 		after time.Duration // the first slot, until the last has ended
 	}{
 		"waits, and the last is run": {nil, "00:01 00:03 00:06", 7*time.Minute + 30*time.Second},
-		"waits":                      {[]cron.Option{cron.Missed(1000, 0)}, "00:01 00:02 00:03 00:04 00:05 00:06", 15 * time.Minute},
+		"waits":                      {[]cron.Option{cron.CatchUp(1000, 0)}, "00:01 00:02 00:03 00:04 00:05 00:06", 15 * time.Minute},
 		"is left out":                {[]cron.Option{cron.Skip()}, "00:01 00:04", 5*time.Minute + 30*time.Second},
-		"runs beside":                {[]cron.Option{cron.Beside(3)}, "00:01 00:02 00:03 00:04 00:05 00:06", 7*time.Minute + 30*time.Second},
+		"runs beside":                {[]cron.Option{cron.MaxConcurrent(3)}, "00:01 00:02 00:03 00:04 00:05 00:06", 7*time.Minute + 30*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {

@@ -58,7 +58,7 @@ func (all *replicas) start(ahead time.Duration) {
 		all.live[r] = true
 		all.mu.Unlock()
 		clock := cron.Clock(func() time.Time { return time.Now().Add(ahead) })
-		report := cron.Report(func(res once.Result, err error) {
+		report := cron.OnEnd(func(res once.Result, err error) {
 			if res.State == once.Done && err == nil {
 				all.count(all.noted, res.Key)
 			}
@@ -100,7 +100,8 @@ func (all *replicas) begin(r *replica) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	r.active++
-	if all.active++; all.active > all.beside {
+	all.active++
+	if all.active > all.beside {
 		all.Errorf("%d slots at a time", all.active)
 	}
 }
@@ -183,7 +184,7 @@ func TestEachSlotRunsWhateverBecomesOfTheReplicas(t *testing.T) {
 	if os.Getenv("FAULTS_LONG") != "" {
 		slots = 10_000
 	}
-	everything := cron.Missed(1000, 0)
+	everything := cron.CatchUp(1000, 0)
 	met := 0 // functions that met a fault
 	for name, c := range map[string]struct {
 		share    int // of the slots
@@ -192,8 +193,8 @@ func TestEachSlotRunsWhateverBecomesOfTheReplicas(t *testing.T) {
 		opts     []cron.Option
 	}{
 		"at least once":             {2, 1, false, []cron.Option{everything, cron.KeepLast(1)}},
-		"at least once, two beside": {4, 2, false, []cron.Option{everything, cron.KeepLast(1), cron.Beside(2)}},
-		"at most once":              {4, 2, true, []cron.Option{everything, cron.KeepLast(1), cron.Beside(2), cron.Attempts(1, 0)}},
+		"at least once, two beside": {4, 2, false, []cron.Option{everything, cron.KeepLast(1), cron.MaxConcurrent(2)}},
+		"at most once":              {4, 2, true, []cron.Option{everything, cron.KeepLast(1), cron.MaxConcurrent(2), cron.Attempts(1, 0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := time.Now().UnixNano()

@@ -47,7 +47,7 @@ func (c *Cron) enrol(v *coord.View) error {
 	if c.job == "" {
 		return nil
 	}
-	names, err := v.Dir(c.runners())
+	names, err := v.ChildrenIfAny(c.runners())
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,8 @@ func (c *Cron) compare(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		if read[id] = other.Text != ""; read[id] {
+		read[id] = other.Text != ""
+		if read[id] {
 			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
 				"another client runs another job at this path: %q, and this client %q; each slot is run by one of them only", other.Text, c.job)})
 		}
@@ -120,7 +121,8 @@ func (c *Cron) Jobs(ctx context.Context) (all []Job, err error) {
 		}
 	}
 	for id, job := range of {
-		if job.Clients = clients[id]; job.Text != "" {
+		job.Clients = clients[id]
+		if job.Text != "" {
 			all = append(all, job)
 		}
 	}

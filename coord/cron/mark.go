@@ -142,10 +142,12 @@ func (s *Slot) enter(ctx context.Context) (is bool, err error) {
 	}
 	err = c.change(ctx, s.Txn, func(m *mark) error {
 		i := slices.IndexFunc(m.Open, func(o open) bool { return o.Slot.Equal(s.At) })
-		if is = i >= 0; !is || m.Open[i].Token == s.Token() {
+		is = i >= 0
+		if !is || m.Open[i].Token == s.Token() {
 			return nil
 		}
-		if is = c.attempts == 0 || m.Open[i].Begun < c.attempts; !is {
+		is = c.attempts == 0 || m.Open[i].Begun < c.attempts
+		if !is {
 			return c.over(m, s.At, now) // it has begun so often, and its record was deleted
 		}
 		m.Open[i].Begun, m.Open[i].Token = m.Open[i].Begun+1, s.Token()

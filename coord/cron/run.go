@@ -34,7 +34,7 @@ type Func = func(ctx context.Context, s *Slot) ([]byte, error)
 // Run calls f for each slot that falls to this client, until ctx ends or the
 // schedule is over ([ErrOver]). Call it in every replica: one of them runs each
 // slot. It returns when the functions under way have returned. An error of f is
-// on record ([Report]), and does not end Run; any other error does only if
+// on record ([OnEnd]), and does not end Run; any other error does only if
 // another try cannot mend it, such as a missing permission.
 //
 // A function that fails after ctx has ended has not run its slot: another

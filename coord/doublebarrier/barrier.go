@@ -244,7 +244,7 @@ type IncompleteError struct {
 	// that was seen.
 	Missing []int
 	// Reasons are why members gave up, by index: what they handed to
-	// [Member.Abandon], or the error of a function of [Barrier.Do], each up to
+	// [Member.GiveUp], or the error of a function of [Barrier.Do], each up to
 	// 200 bytes. Who crashed has none, nor has who is not among the first 16
 	// that gave one, or does not fit into 1 KiB.
 	Reasons map[int]string

@@ -179,7 +179,7 @@ func TestAMembersTransactionsStopWithItsMembership(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 2)...)
 		require.NoError(t, coordtest.Err(members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42")))))
-		require.NoError(t, members[0].Abandon(t.Context(), nil))
+		require.NoError(t, members[0].GiveUp(t.Context(), nil))
 		require.ErrorIs(t, coordtest.Err(members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))), coord.ErrReleased)
 		requireMissing(t, []int{0}, members[1].Leave(t.Context()))
 	})

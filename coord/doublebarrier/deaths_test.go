@@ -193,7 +193,7 @@ func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
 func TestAMemberThatAbandonsItsPlaceIsMissing(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 3)...)
-		require.NoError(t, members[1].Abandon(t.Context(), nil))
+		require.NoError(t, members[1].GiveUp(t.Context(), nil))
 		requireMissing(t, []int{1}, leaveAll(t, members[0], members[2])...)
 		require.ErrorIs(t, members[1].Leave(t.Context()), coord.ErrReleased)
 	})

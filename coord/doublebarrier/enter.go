@@ -63,7 +63,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	if data != nil {
 		spec.Data = content{owner: b.client.Identity(), data: data}.encode()
 	}
-	hold, names, err := b.client.Stand(ctx, spec)
+	hold, names, err := b.client.Join(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (b *Barrier) came(ctx context.Context) (string, error) {
 // no place. It sets another number of members where there are none.
 func (b *Barrier) admit(ctx context.Context) error {
 	var line []coord.Contender
-	var readyWas int64         // when the line was listed: its Mzxid
-	client := b.client.Fresh() // the server may lag behind
+	var readyWas int64          // when the line was listed: its Mzxid
+	client := b.client.Synced() // the server may lag behind
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
 		_, _, err = v.Get(b.ready.path)
 		if errors.Is(err, coord.ErrNoNode) {
@@ -143,7 +143,7 @@ func (b *Barrier) admit(ctx context.Context) error {
 				line, readyWas = there.line, r.stat.Mzxid
 			}
 		}
-		v.Again()
+		v.RecheckNow()
 		return false, err
 	})
 }
@@ -216,7 +216,7 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 	}
 	gone := errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrNodeExists)
 	if gone && !errors.Is(err, coord.ErrLost) {
-		v.Again() // a node of the list has gone: look again
+		v.RecheckNow() // a node of the list has gone: look again
 		return false, nil
 	}
 	return false, err
@@ -240,7 +240,7 @@ func (m *Member) callLast(v *coord.View) (over bool) {
 		m.lastCall = time.Now().Add(m.barrier.lastCall)
 	}
 	if over = m.called(); !over {
-		v.At(m.lastCall)
+		v.RecheckAt(m.lastCall)
 	}
 	return over
 }

@@ -89,7 +89,7 @@ func ExampleBarrier_Enter() {
 				log.Fatal(err)
 			}
 			if m.Index() == 1 {
-				_ = m.Abandon(ctx, nil) // as if it had crashed
+				_ = m.GiveUp(ctx, nil) // as if it had crashed
 				return
 			}
 			err = m.Leave(ctx)

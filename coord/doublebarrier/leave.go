@@ -16,7 +16,7 @@ import (
 
 // hurry is for how long a leaver expects the end at any moment. Until then it
 // watches ready only, unless it is the monitor.
-const hurry = 100 * time.Millisecond
+const leaveGrace = 100 * time.Millisecond
 
 // leaver is a member that has finished and waits for the others. The first of
 // the round that is still there looks after them and closes the round: the
@@ -97,10 +97,10 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
-		l.hurry = time.Now().Add(hurry)
+		l.hurry = time.Now().Add(leaveGrace)
 	}
 	if l.before >= 0 && time.Now().Before(l.hurry) {
-		v.At(l.hurry)
+		v.RecheckAt(l.hurry)
 		return false, nil
 	}
 	l.ahead(v)
@@ -176,7 +176,7 @@ func (l *leaver) awaitBefore(v *coord.View) error {
 	_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
 	if errors.Is(err, coord.ErrNoNode) {
 		l.before--
-		v.Again()
+		v.RecheckNow()
 		return nil
 	}
 	return err
@@ -189,7 +189,7 @@ const atOnce = 128
 // ahead begins to read what awaitOthers looks at.
 func (l *leaver) ahead(v *coord.View) {
 	for i := l.next; l.before < 0 && i < min(l.next+atOnce, l.Count()); i++ {
-		v.Ahead(l.node(i))
+		v.Prefetch(l.node(i))
 	}
 }
 
@@ -199,7 +199,7 @@ func (l *leaver) ahead(v *coord.View) {
 func (l *leaver) awaitOthers(v *coord.View) (wait bool, err error) {
 	for ; l.next < l.Count(); l.next++ {
 		if later := l.next + atOnce; later < l.Count() {
-			v.Ahead(l.node(later))
+			v.Prefetch(l.node(later))
 		}
 		data, _, err := v.Get(l.node(l.next))
 		other := parse(data)

@@ -11,7 +11,7 @@ import (
 )
 
 // Member is one of the n of a round. It must be ended by [Member.Leave] or
-// [Member.Abandon]; until then the others wait for it. It is safe for
+// [Member.GiveUp]; until then the others wait for it. It is safe for
 // concurrent use. It can be asked as a hold can, and has ended when the others
 // do not count on it any more. Txn writes before the round's end, unless the
 // member is missing in the outcome.
@@ -107,11 +107,11 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 	return m.results, m.outcome
 }
 
-// Abandon gives the place up without having finished: the member is missing in
+// GiveUp gives the place up without having finished: the member is missing in
 // the round's outcome, and cause, if not nil, is the reason that the others get
 // ([IncompleteError.Reasons]). It answers and waits as [coord.Hold.Release]
 // does.
-func (m *Member) Abandon(ctx context.Context, cause error) error { return m.giveUp(ctx, cause) }
+func (m *Member) GiveUp(ctx context.Context, cause error) error { return m.giveUp(ctx, cause) }
 
 // Do enters, runs f, and leaves. f's context ends when the others do not count
 // on the member any more. When f fails or panics, the member is missing in the

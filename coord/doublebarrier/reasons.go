@@ -35,7 +35,7 @@ func (m *Member) giveUp(ctx context.Context, cause error) error {
 		why := strings.ToValidUTF8(cause.Error(), "\uFFFD")
 		why = strings.ToValidUTF8(why[:min(len(why), longestReason)], "")
 		said := content{owner: m.barrier.client.Identity(), data: []byte(why)}
-		_ = m.hold.Along(coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // a hold that has ended says nothing
+		_ = m.hold.OnRelease(coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // a hold that has ended says nothing
 	}
 	return m.hold.Release(ctx)
 }
@@ -77,7 +77,8 @@ func (b *Barrier) reasons(ctx context.Context, r round, missing []int) map[int]s
 	reasons, room := map[int]string{}, allReasons
 	for i, why := range said {
 		encoded, _ := json.Marshal(why) // cannot fail: a string
-		if room -= len(encoded); why != "" && room >= 0 {
+		room -= len(encoded)
+		if why != "" && room >= 0 {
 			reasons[those[i]] = why
 		}
 	}

@@ -33,8 +33,8 @@ func TestWhyAMemberGaveUpIsToldToTheOthers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 4)
 		members := round(t, bs...)
-		require.NoError(t, members[0].Abandon(t.Context(), errors.New("the disk is full")))
-		require.NoError(t, members[2].Abandon(t.Context(), nil))
+		require.NoError(t, members[0].GiveUp(t.Context(), errors.New("the disk is full")))
+		require.NoError(t, members[2].GiveUp(t.Context(), nil))
 		told := leaveAll(t, members[1], members[3])
 		require.Equal(t, map[int]string{0: "the disk is full"}, reasons(t, told...))
 		require.ErrorContains(t, told[0], `round 1 ended with 2 of 4 members missing: [0 2]; 0: "the disk is full"`)
@@ -78,7 +78,7 @@ func TestReasonsStaySmallHoweverManyGiveUp(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	members := round(t, several(t, w, 20)...)
 	for _, m := range members[1:] {
-		require.NoError(t, m.Abandon(t.Context(), errors.New(strings.Repeat("ä\n\xff<", 1000))))
+		require.NoError(t, m.GiveUp(t.Context(), errors.New(strings.Repeat("ä\n\xff<", 1000))))
 	}
 	said := reasons(t, members[0].Leave(t.Context()))
 	require.NotEmpty(t, said)
@@ -95,7 +95,7 @@ func TestARemovedBarrierLeavesNoReason(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	bs := several(t, w, 2)
 	members := round(t, bs...)
-	require.NoError(t, members[0].Abandon(t.Context(), errors.New("why")))
+	require.NoError(t, members[0].GiveUp(t.Context(), errors.New("why")))
 	require.ErrorIs(t, members[1].Leave(t.Context()), doublebarrier.ErrIncomplete)
 	require.NoError(t, bs[0].Remove(t.Context()))
 	_, err := open(t, w.ConnectString()).Children(t.Context(), w.Path("b"))

@@ -172,7 +172,8 @@ type workers struct {
 func (w *workers) fate(r *rand.Rand) fate {
 	p := r.IntN(1000)
 	for f := diesWaiting; f < fates; f++ {
-		if p -= w.odds[f]; p < 0 {
+		p -= w.odds[f]
+		if p < 0 {
 			return f
 		}
 	}
@@ -263,7 +264,7 @@ func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) 
 	}
 	time.Sleep(upTo(r, w.pace))
 	if f == abandons {
-		require.NoError(w, m.Abandon(context.Background(), errors.New(brings(m.Round(), m.Index()))))
+		require.NoError(w, m.GiveUp(context.Background(), errors.New(brings(m.Round(), m.Index()))))
 		return true
 	}
 	return w.leave(r, c, m, f)

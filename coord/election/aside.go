@@ -14,7 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// WithPriority has the candidates stand with a priority: when a leader's term
+// Priority has the candidates stand with a priority: when a leader's term
 // is over, the candidate with the highest one leads next, and of equal ones the
 // one that has not stepped aside for another, and then the first in line.
 // Nobody takes the lead from one who leads.
@@ -29,7 +29,7 @@ import (
 // trips; to step aside costs as much as to campaign. The priority is a line
 // behind the data of the candidate's node, which Curator's getParticipants
 // shows; in its dialect, getLeader does not.
-func WithPriority(priority int) Option {
+func Priority(priority int) Option {
 	return func(e *Election) error {
 		e.rank = &priority
 		return nil

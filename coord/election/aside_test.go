@@ -118,12 +118,12 @@ func inDialects(t *testing.T, f func(c *crowd)) {
 
 func TestTheCandidateOfTheHighestPriorityLeadsNext(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a", election.WithPriority(1))
+		c.stand("a", election.Priority(1))
 		leader := c.next("a")
-		c.stand("b", election.WithPriority(-1))
-		c.stand("c", election.WithPriority(2))
-		c.stand("d", election.WithPriority(10))
-		c.stand("e", election.WithPriority(2))
+		c.stand("b", election.Priority(-1))
+		c.stand("c", election.Priority(2))
+		c.stand("d", election.Priority(10))
+		c.stand("e", election.Priority(2))
 		time.Sleep(time.Hour)
 		require.NoError(c, leader.Err(), "the lead was taken from one who leads")
 		require.Empty(c, c.elected)
@@ -133,9 +133,9 @@ func TestTheCandidateOfTheHighestPriorityLeadsNext(t *testing.T) {
 
 func TestACandidateWithoutPriorityLeadsWhenItsTurnComes(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a", election.WithPriority(1))
+		c.stand("a", election.Priority(1))
 		leader := c.next("a")
-		c.stand("b", election.WithPriority(-5))
+		c.stand("b", election.Priority(-5))
 		c.stand("c")
 		c.stand("d")
 		c.follow(leader, "b", "c", "d")
@@ -144,10 +144,10 @@ func TestACandidateWithoutPriorityLeadsWhenItsTurnComes(t *testing.T) {
 
 func TestACandidateWithPriorityThatIsGoneIsNotWaitedFor(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a", election.WithPriority(1))
+		c.stand("a", election.Priority(1))
 		leader := c.next("a")
-		c.stand("b", election.WithPriority(2))
-		c.stand("c", election.WithPriority(3))
+		c.stand("b", election.Priority(2))
+		c.stand("c", election.Priority(3))
 		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].SessionID()}})
 		require.NoError(c, leader.Resign(c.Context()))
 		c.next("b")
@@ -158,7 +158,7 @@ func TestACandidateWithPriorityThatIsGoneIsNotWaitedFor(t *testing.T) {
 func TestALeaderNamesTheNext(t *testing.T) {
 	inDialects(t, func(c *crowd) {
 		leader := c.led("a", "b")
-		c.stand("c", election.WithPriority(7))
+		c.stand("c", election.Priority(7))
 		c.stand("d")
 		c.stand("e")
 		require.NoError(c, c.clients["a"].Retry(c.Context(), func(ctx context.Context) error {
@@ -200,10 +200,10 @@ func TestANameThatIsNoCandidatesHoldsNobodyUp(t *testing.T) {
 
 func TestOneWhoIsNamedStepsBehindNobody(t *testing.T) {
 	inDialects(t, func(c *crowd) {
-		c.stand("a", election.WithPriority(0))
+		c.stand("a", election.Priority(0))
 		leader := c.next("a")
-		c.stand("b", election.WithPriority(1))
-		c.stand("c", election.WithPriority(9))
+		c.stand("b", election.Priority(1))
+		c.stand("c", election.Priority(9))
 		require.NoError(c, leader.Transfer(c.Context(), c.node("b")))
 		c.follow(c.next("b"), "c")
 	})
@@ -322,7 +322,7 @@ func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
 	each(t, func(s scene) {
 		var es []*election.Election
 		for priority := range 4 {
-			es = append(es, s.candidate(election.WithPriority(priority)))
+			es = append(es, s.candidate(election.Priority(priority)))
 		}
 		leader := elected(s, es[0], "0")
 		waits := []<-chan outcome{nil}

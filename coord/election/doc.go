@@ -14,9 +14,9 @@
 //		return serve(ctx, t.Token()) // until ctx ends: then the term is over
 //	})
 //
-// With [WithHealth], Run stands and leads only while a check of the caller's
+// With [Health], Run stands and leads only while a check of the caller's
 // succeeds. Package probe tells probes and load balancers whether this process
-// is well, and whether it leads. [WithPriority] chooses the next leader among
+// is well, and whether it leads. [Priority] chooses the next leader among
 // the candidates, and [Term.Transfer] and [Election.Transfer] hand the lead to
 // one of them.
 //
@@ -25,7 +25,7 @@
 //   - At most one term can be trusted at a time, under the conditions that
 //     package coord states; tokens grow from term to term.
 //   - Candidates are elected in the order in which they came, unless one steps
-//     behind another: see [WithPriority] and [Term.Transfer].
+//     behind another: see [Priority] and [Term.Transfer].
 //   - When a leader dies, the next leads as soon as the dead one's session has
 //     ended: at the latest after the session timeout and two server ticks.
 //   - A candidate whose session died while it waited loses its place, and joins

@@ -22,16 +22,16 @@ import (
 type Election struct {
 	client *coord.Client
 	line   coord.Line
-	health *recipe.Health       // nil without [WithHealth]
+	health *recipe.Health       // nil without [Health]
 	newest atomic.Pointer[Term] // for [Election.Leading]
-	rank   *int                 // nil without [WithPriority]
+	rank   *int                 // nil without [Priority]
 	bound  recipe.Bound
 }
 
 // Option sets something about the candidates that an [Election] makes.
 type Option func(*Election) error
 
-// WithHealth has [Election.Run] call check every so often, while it waits for
+// Health has [Election.Run] call check every so often, while it waits for
 // its election and while it leads. When the check has failed that many times in
 // a row, the candidate leaves the line, or the term's context ends, with a
 // cause that matches [recipe.ErrUnwell], and the term is resigned as soon as
@@ -42,7 +42,7 @@ type Option func(*Election) error
 // then has failed, and is not called again before it returns. A leader that
 // hangs is relieved at the latest (failures+1) intervals later, if its function
 // returns when its context ends.
-func WithHealth(every time.Duration, failures int, check func(ctx context.Context) error) Option {
+func Health(every time.Duration, failures int, check func(ctx context.Context) error) Option {
 	return func(e *Election) (err error) {
 		e.health, err = recipe.NewHealth(every, failures, check)
 		return err
@@ -64,7 +64,7 @@ func StopGrace(d time.Duration) Option {
 
 // Dialect has the candidates stand in the line of another recipe's election:
 // see [coord/lock.Dialect]. The data are as Campaign is given them. Such a line
-// takes no [WithPriority], which writes into the data.
+// takes no [Priority], which writes into the data.
 func Dialect(d coord.Dialect) Option {
 	return func(e *Election) error {
 		e.line.Dialect = d
@@ -92,7 +92,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
 // Path returns the election's path.
 func (e *Election) Path() string { return e.line.Dir }
 
-// Healthy calls the check of [WithHealth] once, and returns what it returns: an
+// Healthy calls the check of [Health] once, and returns what it returns: an
 // error while this candidate does not stand. Without a check it returns nil.
 func (e *Election) Healthy(ctx context.Context) error { return e.health.Check(ctx) }
 
@@ -200,7 +200,7 @@ const shortestPause = 10 * time.Millisecond
 //
 // If the term was lost before lead returned, its error is ignored, and Run
 // campaigns again; so it does when lead returned nil, which means to resign.
-// Otherwise lead's error ends Run, which returns it, unless [WithHealth] ended
+// Otherwise lead's error ends Run, which returns it, unless [Health] ended
 // the term. After a short term Run pauses, longer each time, up to half the
 // session timeout, so a candidate that cannot lead lets the others lead.
 //
@@ -223,7 +223,7 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 		}
 		next := time.Now().Add(pause/2 + rand.N(pause/2))
 		err = e.client.Wait(ctx, func(v *coord.View) (bool, error) {
-			v.At(next)
+			v.RecheckAt(next)
 			return !time.Now().Before(next), nil
 		})
 		if err != nil {

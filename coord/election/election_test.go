@@ -180,7 +180,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s, s.w.ConnectString())
-		lock, _, err := c.Stand(coordtest.Limited(s), coord.Spec{Line: coord.Line{Dir: s.path}, Kind: "lock"})
+		lock, _, err := c.Join(coordtest.Limited(s), coord.Spec{Line: coord.Line{Dir: s.path}, Kind: "lock"})
 		require.NoError(s, err)
 		require.ErrorIs(s, coordtest.Err(s.at(c).Campaign(coordtest.Limited(s), nil)), coord.ErrForeign)
 		require.NoError(s, lock.Release(coordtest.Limited(s)))
@@ -267,7 +267,8 @@ func TestF56RunIsNotRefusedWhenItCampaignsAgain(t *testing.T) {
 		led := make(chan *election.Term, 2)
 		ended := coordtest.Go(func() error {
 			return at(b, b.Open(), electionPath).Run(b.Context(), nil, func(ctx context.Context, term *election.Term) error {
-				if led <- term; cap(led) == len(led) {
+				led <- term
+				if cap(led) == len(led) {
 					return enough
 				}
 				<-ctx.Done()

@@ -86,11 +86,11 @@ func ExampleElection_Observe() {
 	// nobody leads
 }
 
-func ExampleWithHealth() {
+func ExampleHealth() {
 	mux := http.NewServeMux()
 	replica := func(ctx context.Context, client *coord.Client, db *sql.DB, serve func(context.Context, *election.Term) error) error {
 		e, err := election.New(client, "/services/billing/leader",
-			election.WithHealth(10*time.Second, 3, func(ctx context.Context) error { return db.PingContext(ctx) }),
+			election.Health(10*time.Second, 3, func(ctx context.Context) error { return db.PingContext(ctx) }),
 			election.StopGrace(30*time.Second)) // a leader that hangs is relieved
 		if err != nil {
 			return err
@@ -101,9 +101,9 @@ func ExampleWithHealth() {
 	_ = replica
 }
 
-func ExampleWithPriority() {
+func ExamplePriority() {
 	open := func(client *coord.Client, zone int) (*election.Election, error) {
-		e, err := election.New(client, "/services/billing/leader", election.WithPriority(zone))
+		e, err := election.New(client, "/services/billing/leader", election.Priority(zone))
 		return e, err
 	}
 	_ = open

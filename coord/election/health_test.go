@@ -45,7 +45,7 @@ const (
 // so.
 func checked(b coordtest.Bubble, check func(context.Context) error) *election.Election {
 	b.Helper()
-	return at(b, b.Open(), electionPath, election.WithHealth(every, failures, check))
+	return at(b, b.Open(), electionPath, election.Health(every, failures, check))
 }
 
 // leads runs a candidate, whose terms are told on a channel: each begins with
@@ -190,7 +190,7 @@ func TestACheckRunsOnceAtATime(t *testing.T) {
 func TestOptionsOfAnElectionThatCannotBe(t *testing.T) {
 	well := func(context.Context) error { return nil }
 	for _, opt := range []election.Option{
-		nil, election.WithHealth(0, 1, well), election.WithHealth(time.Second, 0, well), election.WithHealth(time.Second, 1, nil),
+		nil, election.Health(0, 1, well), election.Health(time.Second, 0, well), election.Health(time.Second, 1, nil),
 	} {
 		_, err := election.New(&coord.Client{}, "/e", opt)
 		require.ErrorIs(t, err, coord.ErrInvalid)

@@ -39,7 +39,7 @@ func (l Leader) None() bool { return l.Node == "" }
 // ensemble does: act on the Token, not on the moment. Four requests, three in
 // the Kazoo dialect.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	e = &Election{client: e.client.Fresh(), line: e.line}
+	e = &Election{client: e.client.Synced(), line: e.line}
 	leader, _, err := e.first(ctx, Leader{}, e.client.Children, func(node string) ([]byte, coord.Stat, error) {
 		data, stat, err := e.client.Get(ctx, node)
 		if errors.Is(err, coord.ErrNoAuth) {
@@ -116,7 +116,7 @@ func (e *Election) waits(first coord.Contender, names []string) bool {
 // LeaderLatch of Curator's does, the directory is watched as well: two requests
 // when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
-	e, last := &Election{client: e.client.Fresh(), line: e.line}, Leader{}
+	e, last := &Election{client: e.client.Synced(), line: e.line}, Leader{}
 	return recipe.Observe(ctx, e.client, e.line.Dir, func(v *coord.View) (Leader, error) {
 		leader, err := e.look(ctx, v, last)
 		if leader.Revoked && leader.Data == nil && leader.Node == last.Node {
@@ -136,7 +136,7 @@ func (l Leader) same(other Leader) bool {
 func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader, error) {
 	leader, watched, err := e.first(ctx, last, e.client.Children, v.Get)
 	if err == nil && !watched {
-		leader, _, err = e.first(ctx, last, func(_ context.Context, dir string) ([]string, error) { return v.Dir(dir) }, v.Get)
+		leader, _, err = e.first(ctx, last, func(_ context.Context, dir string) ([]string, error) { return v.ChildrenIfAny(dir) }, v.Get)
 	}
 	return leader, err
 }

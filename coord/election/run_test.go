@@ -131,7 +131,8 @@ func TestAFunctionThatMayResignItsTermItself(t *testing.T) {
 	n, enough := 0, errors.New("enough")
 	e := s.candidate()
 	err := e.Run(s.Context(), nil, func(ctx context.Context, term *election.Term) error {
-		if n++; n == 3 {
+		n++
+		if n == 3 {
 			return enough
 		}
 		return term.Resign(ctx)

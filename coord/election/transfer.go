@@ -95,7 +95,7 @@ func (e *Election) ask(ctx context.Context, leader string) error {
 func (e *Election) name(
 	ctx context.Context, candidate string, own bool, txn func(ctx context.Context, leader string, ops ...coord.Op) error,
 ) (leader string, err error) {
-	c := e.client.Fresh()
+	c := e.client.Synced()
 	err = c.Retry(ctx, func(ctx context.Context) error {
 		for {
 			names, err := c.Children(ctx, e.line.Dir)
@@ -103,7 +103,8 @@ func (e *Election) name(
 			if err != nil {
 				return err
 			}
-			if leader = e.line.Dir + "/" + line[0].Name; at == 0 {
+			leader = e.line.Dir + "/" + line[0].Name
+			if at == 0 {
 				return nil
 			}
 			before := line[:at]
@@ -146,8 +147,8 @@ func (e *Election) find(candidate string, names []string, err error) (line []coo
 // if it is to have a notice, that is there.
 func (e *Election) awaitTerm(ctx context.Context, candidate string) error {
 	notice := inspect.Notice(candidate)
-	return e.client.Fresh().Wait(ctx, func(v *coord.View) (begun bool, err error) {
-		names, err := v.Dir(e.line.Dir)
+	return e.client.Synced().Wait(ctx, func(v *coord.View) (begun bool, err error) {
+		names, err := v.ChildrenIfAny(e.line.Dir)
 		line, at, err := e.find(candidate, names, err)
 		if err != nil || at > 0 {
 			return false, err

@@ -96,7 +96,7 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	err := inspect.CheckData(data)
 	if err == nil {
 		err = m.client.Retry(ctx, func(ctx context.Context) error {
-			return recipe.NewRecord(m.client.Fresh(), m.Node()).Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {
+			return recipe.NewRecord(m.client.Synced(), m.Node()).Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {
 				if stat.Czxid != m.Token() { // the next member's node has the same version
 					return nil, cmp.Or(m.Err(), fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted))
 				}
@@ -149,13 +149,13 @@ func (g *Group) Members(ctx context.Context) (members []Member, err error) {
 // Observe yields who is there, by ID: now, and again at each change. Only the
 // last pair has an error: ctx has ended, for instance. See [recipe.Observe].
 func (g *Group) Observe(ctx context.Context) iter.Seq2[[]Member, error] {
-	return recipe.Observe(ctx, g.client.Fresh(), g.path, g.look, func(a, b []Member) bool {
+	return recipe.Observe(ctx, g.client.Synced(), g.path, g.look, func(a, b []Member) bool {
 		return slices.EqualFunc(a, b, func(a, b Member) bool { return a.Token == b.Token && bytes.Equal(a.Data, b.Data) })
 	})
 }
 
 func (g *Group) look(v *coord.View) (members []Member, err error) {
-	names, err := v.Dir(g.path)
+	names, err := v.ChildrenIfAny(g.path)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (g *Group) look(v *coord.View) (members []Member, err error) {
 	for i, name := range names {
 		paths[i] = g.path + "/" + name
 	}
-	v.Ahead(paths...)
+	v.Prefetch(paths...)
 	for i, name := range names {
 		data, stat, err := v.Get(paths[i])
 		if errors.Is(err, coord.ErrNoNode) {

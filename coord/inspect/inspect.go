@@ -4,7 +4,7 @@
 // with its own claim.
 //
 // The functions report the state when the server answered, which may lag behind
-// the ensemble; a client made by [coord.Client.Fresh] reads the committed
+// the ensemble; a client made by [coord.Client.Synced] reads the committed
 // state. [Revoke], [RevokeAndWait] and [Break] always do.
 package inspect
 
@@ -206,7 +206,7 @@ func RevokeIn(ctx context.Context, c *coord.Client, d coord.Dialect, node string
 
 // ask asks as [Revoke] does, and returns which claim was asked.
 func ask(ctx context.Context, c *coord.Client, d coord.Dialect, node string) (claim int64, err error) {
-	c = c.Fresh()
+	c = c.Synced()
 	if err := coord.CheckDialect(d); err != nil {
 		return 0, err
 	}
@@ -274,7 +274,7 @@ func Await(ctx context.Context, c *coord.Client, node string, token int64, force
 		waiting, cancel = context.WithTimeout(ctx, forceAfter)
 	}
 	defer cancel()
-	err = awaitGone(waiting, c.Fresh(), node, token)
+	err = awaitGone(waiting, c.Synced(), node, token)
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
 		return false, c.Failure("revoke", node, err)
 	}
@@ -297,7 +297,7 @@ func Break(ctx context.Context, c *coord.Client, node string) error {
 // whether it has deleted the node, or may have, by a request whose answer was
 // lost.
 func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) (deleted bool, err error) {
-	_, err = toClaim(ctx, c.Fresh(), node, token, func(ctx context.Context, _ []byte, stat coord.Stat) error {
+	_, err = toClaim(ctx, c.Synced(), node, token, func(ctx context.Context, _ []byte, stat coord.Stat) error {
 		err := c.Delete(ctx, node, stat.Version)
 		deleted = deleted || err == nil || errors.Is(err, coord.ErrUnconfirmed)
 		return err

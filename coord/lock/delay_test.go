@@ -46,7 +46,7 @@ var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 		require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 	},
 	"its client is closed": func(b coordtest.Bubble, m *lock.Mutex, _ *coord.Hold) { b.Close(m.Client()) },
-	"it is forfeited":      func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) { h.Forfeit(context.Canceled) },
+	"it is forfeited":      func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) { h.Invalidate(context.Canceled) },
 	"it is released after its loss": func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) {
 		require.NoError(b, b.Server.ExpireSession(h.Session()))
 		<-h.Done()

@@ -27,10 +27,10 @@ import (
 // needs a node of its own.
 //
 // A turn lasts until the last handle made inside of it ([Reentrant],
-// [coord.Hold.Nest]) is released and its transactions ([coord.Hold.Txn]) are
+// [coord.Hold.Dup]) is released and its transactions ([coord.Hold.Txn]) are
 // answered; when the outcome of one is unknown, the node is given up after the
 // turn. The node is not the turn's: [coord.Hold.Attach],
-// [coord.ExactlyOnce.Release] and [coord.Hold.Downgrade] fail with
+// [coord.Transactor.Release] and [coord.Hold.Downgrade] fail with
 // [coord.ErrInvalid].
 //
 // [coord.Hold.Release] returns immediately: a node that is given up is deleted
@@ -291,7 +291,7 @@ func (q *local) drop() {
 // window over, or an earlier turn's transaction may still be carried out; q.mu
 // is held.
 func (q *local) take() (*coord.Hold, error) {
-	turn, err := q.hold.Nest(q.ended)
+	turn, err := q.hold.Dup(q.ended)
 	if err == nil {
 		q.taking, q.taken = true, q.taken+1
 	}

@@ -303,7 +303,8 @@ func (c *endsNext) Done() <-chan struct{} {
 }
 
 func (c *endsNext) Err() error {
-	if c.asked++; c.asked == 1 {
+	c.asked++
+	if c.asked == 1 {
 		return nil
 	}
 	return context.Canceled

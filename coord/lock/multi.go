@@ -116,7 +116,8 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 	for _, l := range m.locks {
 		h, err := acquire(l, waiting)
 		if err != nil {
-			if lost = waiting.Err() != nil; lost && ctx.Err() == nil {
+			lost = waiting.Err() != nil
+			if lost && ctx.Err() == nil {
 				err = l.Client().Failure("acquire", l.Path(), context.Cause(waiting))
 			}
 			return nil, lost, release(ctx, holds, err)

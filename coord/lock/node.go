@@ -35,7 +35,8 @@ type NodeOption func(*Node) error
 // whose the node is.
 func NodeData(data func() []byte) NodeOption {
 	return func(n *Node) error {
-		if n.data = data; data == nil {
+		n.data = data
+		if data == nil {
 			return fmt.Errorf("%w: the function is nil", coord.ErrInvalid)
 		}
 		return nil

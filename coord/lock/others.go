@@ -19,7 +19,7 @@ func (q *local) watch() {
 	go func() {
 		others := false
 		err := q.mutex.client.Wait(h.Context(context.Background()), func(v *coord.View) (bool, error) {
-			v.Until(revoked)
+			v.RecheckOn(revoked)
 			if !others {
 				names, _, err := v.Children(q.mutex.Path())
 				if err != nil {

@@ -75,10 +75,10 @@ func TestF55ATurnLastsUntilTheLastHandleMadeInsideOfItIsReleased(t *testing.T) {
 	}
 	coordtest.InBubbles(t, map[string]nested{
 		"Nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-			return turn.Nest(nil)
+			return turn.Dup(nil)
 		},
 		"Nest, with a nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-			return turn.Nest(func() {})
+			return turn.Dup(func() {})
 		},
 		"re-entrant mutex": again,
 		"re-entrant local queue": func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
@@ -127,10 +127,10 @@ func TestF62ATurnDoesNotDecideAboutItsNode(t *testing.T) {
 		t.Run(string(dialect), func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				c := b.Open(coord.WithDialect(dialect))
-				once, err := c.ExactlyOnce("/once")
+				once, err := c.Transactor("/once")
 				require.NoError(b, err)
 				turn, next := inTurn(b, c)
-				inside, err := turn.Nest(nil)
+				inside, err := turn.Dup(nil)
 				require.NoError(b, err)
 				for _, h := range []*coord.Hold{turn, inside} {
 					require.ErrorIs(b, h.Attach(b.Context(), "/part", nil), coord.ErrInvalid)

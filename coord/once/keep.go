@@ -91,12 +91,13 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, met bool, err e
 	for range limit {
 		j, tooMany := oldest(all), o.last > 0 && total > o.last
 		if !due(j, tooMany) {
-			if j, tooMany = late, o.keep == 0; !due(j, tooMany) || looked > 0 && more > 0 {
+			j, tooMany = late, o.keep == 0
+			if !due(j, tooMany) || looked > 0 && more > 0 {
 				break
 			}
 			looked++
 		}
-		done, bad, err := o.settle(ctx, j, late, func(at time.Time) bool { return tooMany || old(at) })
+		done, bad, err := o.pruneOldest(ctx, j, late, func(at time.Time) bool { return tooMany || old(at) })
 		if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
 			return pruned, true, nil
 		}
@@ -183,20 +184,20 @@ func (o *Once) head(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// fate is what has become of an entry of the log.
-type fate int
+// outcome is what has become of an entry of the log.
+type outcome int
 
 const (
-	removed fate = iota // alone
-	deleted             // with its record
+	removed outcome = iota // alone
+	deleted                // with its record
 	putOff
 )
 
-// settle removes the oldest entry of a journal, and the record if this entry is
-// the newest of its job, or puts the entry off. An entry that is not the newest
-// needs no lock, which the caller may have itself. That of a corrupt record is
-// put off, and settle returns what is wrong with the record.
-func (o *Once) settle(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done fate, corrupt, err error) {
+// pruneOldest removes the oldest entry of a journal, and the record if this
+// entry is the newest of its job, or puts the entry off. An entry that is not
+// the newest needs no lock, which the caller may have itself. That of a corrupt
+// record is put off, and settle returns what is wrong with the record.
+func (o *Once) pruneOldest(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done outcome, corrupt, err error) {
 	p := o.named(j.name)
 	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
 	busy := errors.Is(err, coord.ErrBusy)

@@ -25,7 +25,7 @@ var (
 type Once struct {
 	client   *coord.Client
 	path     string
-	guard    *coord.ExactlyOnce
+	guard    *coord.Transactor
 	attempts int // 0: as many as it takes
 	backoff  time.Duration
 	keep     time.Duration // 0: for ever
@@ -109,7 +109,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Once, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
-	guard, err := client.ExactlyOnce(path + "/guards")
+	guard, err := client.Transactor(path + "/guards")
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (o *Once) forget(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if _, there, err := o.client.Fresh().Exists(ctx, at.record()); err != nil || !there {
+	if _, there, err := o.client.Synced().Exists(ctx, at.record()); err != nil || !there {
 		return err
 	}
 	h, err := o.client.TryAcquire(ctx, at.spec(), coord.First)

@@ -100,7 +100,7 @@ func (o *Once) begin(ctx context.Context, op, key string, try bool) (*Run, Resul
 	}
 	j := &job{o, at, key, try, o.client}
 	if o.prunes() {
-		j.reader = o.client.Fresh() // a server that lags shows records that were deleted
+		j.reader = o.client.Synced() // a server that lags shows records that were deleted
 	}
 	r, found, err := j.begin(ctx)
 	return r, found.result(key), o.failed(op, key, err)

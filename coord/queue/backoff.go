@@ -12,7 +12,7 @@ import (
 const (
 	// DefaultBackoff is the time from a first delivery in vain to the second.
 	DefaultBackoff = time.Second
-	// MaxBackoff is the most that [WithBackoff] allows.
+	// MaxBackoff is the most that [Backoff] allows.
 	MaxBackoff = 24 * time.Hour
 
 	mostDoublings = 10
@@ -22,12 +22,12 @@ const (
 	clockFor = time.Minute
 )
 
-// WithBackoff has an item that was delivered in vain wait before it is
+// Backoff has an item that was delivered in vain wait before it is
 // delivered again, while the items behind it are served: for d after the first
 // delivery, then for twice that, and so on, ten times at most. The time counts
 // from the Nack, or if the consumer ended without an answer, from the delivery,
 // by the ensemble's clock. 0 is no time; the default is [DefaultBackoff].
-func WithBackoff(d time.Duration) Option {
+func Backoff(d time.Duration) Option {
 	return func(q *Queue) error {
 		if d < 0 || d > MaxBackoff {
 			return fmt.Errorf("%w: a back-off of %v; 0 to %v", coord.ErrInvalid, d, MaxBackoff)
@@ -110,7 +110,8 @@ func (d *dispatcher) ready(ctx context.Context, e entry) error {
 // lookFurther reads ahead as many items as this receiver has passed over, each
 // time that these have doubled: many items that wait cost few round trips.
 func (r *receiver) lookFurther(ctx context.Context, e entry) {
-	if r.passed++; r.passed&(r.passed-1) == 0 {
+	r.passed++
+	if r.passed&(r.passed-1) == 0 {
 		r.mu.Lock()
 		r.size = r.claimSize(e)
 		r.mu.Unlock()

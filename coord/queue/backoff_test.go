@@ -82,11 +82,11 @@ func TestTheTimeToTheNextDeliveryDoublesTenTimesAtMost(t *testing.T) {
 
 func TestAnItemWhoseConsumerEndedWaitsFromItsDeliveryOn(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q := b.queue(b.Open(), queue.WithBackoff(time.Minute))
+		q := b.queue(b.Open(), queue.Backoff(time.Minute))
 		put(b, q, "a")
 		delivered := time.Now()
 		for n := range 3 {
-			item, err := b.queue(b.Open(), queue.WithBackoff(time.Minute)).Receive(b.Within(time.Hour))
+			item, err := b.queue(b.Open(), queue.Backoff(time.Minute)).Receive(b.Within(time.Hour))
 			require.NoError(b, err)
 			require.Equal(b, n+1, item.Deliveries)
 			require.InDelta(b, time.Duration(n)*time.Minute, time.Since(delivered), float64(time.Second)) // 0, 1, 2 minutes
@@ -102,11 +102,11 @@ func TestABackoffIsMeasuredInTheEnsemblesTime(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const hour = time.Hour
 		b.Server.ShiftClock(-2 * hour)
-		q := b.queue(b.Open(), queue.WithBackoff(time.Minute))
+		q := b.queue(b.Open(), queue.Backoff(time.Minute))
 		again := func(within time.Duration) {
 			b.Helper()
 			begun := time.Now()
-			item, err := b.queue(b.Open(), queue.WithBackoff(time.Minute)).Receive(b.Within(2 * hour))
+			item, err := b.queue(b.Open(), queue.Backoff(time.Minute)).Receive(b.Within(2 * hour))
 			require.NoError(b, err)
 			require.InDelta(b, within, time.Since(begun), float64(2*time.Second))
 			ack(b, item)
@@ -141,9 +141,9 @@ func TestAConsumerThatMayNotAskForTheTimeDoesNotWait(t *testing.T) {
 func TestWithoutABackoffAnItemIsDeliveredAgainImmediately(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		for _, d := range []time.Duration{-1, queue.MaxBackoff + 1} {
-			require.ErrorIs(b, coordtest.Err(queue.New(b.Open(), "/q", queue.WithBackoff(d))), coord.ErrInvalid)
+			require.ErrorIs(b, coordtest.Err(queue.New(b.Open(), "/q", queue.Backoff(d))), coord.ErrInvalid)
 		}
-		q := b.queue(b.Open(), queue.WithBackoff(0))
+		q := b.queue(b.Open(), queue.Backoff(0))
 		put(b, q, "a", "b")
 		for n := range 20 {
 			item, err := q.TryReceive(b.Context())
@@ -228,7 +228,7 @@ func TestABatchLeavesOutWhatWaits(t *testing.T) {
 // round trips.
 func TestManyItemsThatWaitCostFewRoundTrips(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q := b.queue(b.Open(), queue.WithBackoff(time.Hour))
+		q := b.queue(b.Open(), queue.Backoff(time.Hour))
 		putBatch(b, q, 101)
 		for range 100 {
 			require.NoError(b, receive(b, q).Nack(b.Context(), 0))
@@ -236,7 +236,7 @@ func TestManyItemsThatWaitCostFewRoundTrips(t *testing.T) {
 		c := b.Open()
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(T/100))
 		begun := time.Now()
-		item := receive(b, b.queue(c, queue.WithBackoff(time.Hour)))
+		item := receive(b, b.queue(c, queue.Backoff(time.Hour)))
 		require.Equal(b, "100", string(item.Data))
 		require.LessOrEqual(b, time.Since(begun), 20*T/100)
 	})
@@ -261,7 +261,7 @@ func TestF93WithARealServer(t *testing.T) {
 		poisoned := 0
 		for length(t, producer) > 1 && poisoned < 10 {
 			c := coordtest.Open(t, w.ConnectString())
-			item := receive(t, newQueue(t, c, w.Path("q"), queue.WithBackoff(time.Minute)))
+			item := receive(t, newQueue(t, c, w.Path("q"), queue.Backoff(time.Minute)))
 			if strings.HasPrefix(string(item.Data), "poison") {
 				poisoned++
 				require.NoError(t, item.Nack(t.Context(), 0))

@@ -158,10 +158,10 @@ func TestWhatDoesNotFitIntoABatchIsInTheNext(t *testing.T) {
 func TestWhenTheFirstOfABatchIsADeadLetterTheOthersAreReceived(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.queue(b.Open())
-		q := b.queue(c, queue.WithDeadLetters(1))
+		q := b.queue(c, queue.DeadLetters(1))
 		putBatch(b, other, 4)
 		require.NoError(b, receive(b, other).Nack(b.Context(), 0))
-		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.WithPriority(1)))
+		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.Priority(1)))
 		ack(b, receive(b, q)) // which shows the size of an item
 		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
 		require.Equal(b, "0", string(receive(b, newQueue(b, c, "/q/dead")).Data))
@@ -270,7 +270,8 @@ func TestABatchThatIsLostOnTheWayIsNotKept(t *testing.T) {
 			if e.Kind != event.Granted || !strings.HasPrefix(e.Path, "/q/taken/") {
 				return
 			}
-			if granted++; granted == 2 {
+			granted++
+			if granted == 2 {
 				cancel()
 				_ = b.Server.ExpireSession(e.Session)
 				time.Sleep(time.Second)

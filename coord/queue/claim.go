@@ -25,12 +25,13 @@ import (
 func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, err error) {
 	d, all := &q.dispatcher, []entry{first}
 	defer func() { d.report(err, all...) }()
-	if all = d.fit(append(all, first.with...)); len(all) == 1 && n > 1 {
-		all = d.fit(append(all, d.more(ctx, n-1)...))
+	if all = d.trimToPacket(append(all, first.with...)); len(all) == 1 && n > 1 {
+		all = d.trimToPacket(append(all, d.takeMore(ctx, n-1)...))
 	}
 	join := d.readAhead(ctx, n)
 	defer func() {
-		if join(); err == nil {
+		join()
+		if err == nil {
 			items, err = d.left(items) // the replies to the reads may have taken long
 		}
 	}()

@@ -162,7 +162,7 @@ func TestAnUrgentItemIsReceivedNextWhicheverClientPutIt(t *testing.T) {
 		put(b, q, "1", "2", "3", "4")
 		for _, producer := range []*queue.Queue{q, other} {
 			item := receive(b, q)
-			require.NoError(b, producer.Put(b.Context(), []byte("urgent"), queue.WithPriority(0)))
+			require.NoError(b, producer.Put(b.Context(), []byte("urgent"), queue.Priority(0)))
 			ack(b, item)
 			serve(b, q, "urgent")
 		}
@@ -176,7 +176,7 @@ func TestAnUrgentItemIsReceivedNextWhicheverClientPutIt(t *testing.T) {
 		for range 20 {
 			ack(b, receive(b, q))
 		}
-		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.WithPriority(0)))
+		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.Priority(0)))
 		require.Equal(b, "urgent", string(receive(b, q).Data))
 	})
 }

@@ -37,7 +37,7 @@ type DeadLetter struct {
 // record is what a dead letter's second node has, which is made in the same
 // transaction as the letter: both have one czxid. The letter itself is an item
 // like any other, which Kazoo and earlier versions can read.
-type record struct {
+type deathRecord struct {
 	Item       string `json:"item"`
 	Deliveries int    `json:"deliveries"`
 	By         string `json:"by"`
@@ -53,7 +53,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	err := checkReason(reason)
 	if err == nil {
 		err = q.withFree(ctx, name, func(e entry) error {
-			return q.bury(ctx, e, record{name, deliveries(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
+			return q.bury(ctx, e, deathRecord{name, deliveries(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
 				return q.remove(ctx, q.nodes, e, made...)
 			})
 		})
@@ -118,7 +118,7 @@ func (q *Queue) remove(ctx context.Context, from nodes, e entry, ops ...coord.Op
 }
 
 // bury removes an item by a transaction that makes its dead letter.
-func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ...coord.Op) error) error {
+func (q *Queue) bury(ctx context.Context, e entry, r deathRecord, remove func(made ...coord.Op) error) error {
 	dead := q.dead()
 	about, err := json.Marshal(r)
 	if err != nil {
@@ -163,7 +163,7 @@ func (l nodes) moveInto(ctx context.Context, move func() error, others ...string
 func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 	n := deliveries(e.stat.Version)
 	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", n)
-	err := q.bury(ctx, e, record{e.name, n, q.owner, reason}, func(made ...coord.Op) error {
+	err := q.bury(ctx, e, deathRecord{e.name, n, q.owner, reason}, func(made ...coord.Op) error {
 		return q.remove(ctx, q.nodes, e, made...)
 	})
 	switch {
@@ -200,9 +200,9 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	if err != nil {
 		return nil, q.explain("list the dead letters", err)
 	}
-	about := map[int64]record{} // by czxid
+	about := map[int64]deathRecord{} // by czxid
 	for _, e := range records {
-		var r record
+		var r deathRecord
 		if json.Unmarshal(e.data, &r) == nil {
 			about[e.stat.Czxid] = r
 		}
@@ -229,7 +229,7 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 func (q *Queue) sweep(ctx context.Context) {
 	dead := q.dead()
 	var records, letters coord.Stat
-	err := together(
+	err := concurrently(
 		func() (err error) { records, _, err = q.client.Exists(ctx, dead.at.Records); return err },
 		func() (err error) { letters, _, err = q.client.Exists(ctx, dead.at.Entries); return err },
 	)
@@ -258,5 +258,5 @@ func (q *Queue) sweep(ctx context.Context) {
 			deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.at.Records+"/"+r.name, -1) })
 		}
 	}
-	_ = together(deletes...)
+	_ = concurrently(deletes...)
 }

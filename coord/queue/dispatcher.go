@@ -26,16 +26,16 @@ type dispatcher struct {
 	shut sync.Once
 
 	mu        sync.Mutex
-	receiving int      // how many receivers are here
-	census    *census  // while they are
-	names     []string // listed and not handed out yet, in order
-	length    int      // of the listing
-	version   [2]int64 // of the entries and of the claims, as listed
+	receiving int            // how many receivers are here
+	census    *consumerCount // while they are
+	names     []string       // listed and not handed out yet, in order
+	length    int            // of the listing
+	version   [2]int64       // of the entries and of the claims, as listed
 	took      time.Duration
 	misses    int     // candidates that others had, since the listing
 	credit    float64 // in listings
 	earned    time.Time
-	share     share
+	share     slice
 	contended int              // there are other consumers; counts down with each request
 	room      int              // bytes that a request to claim items may have
 	size      int              // of those, what an item of the last batch took
@@ -126,7 +126,7 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err error) {
 	d.mu.Lock()
 	contended := d.contended > 0
-	v.Until(d.returned)
+	v.RecheckOn(d.returned)
 	d.mu.Unlock()
 	begun := time.Now()
 	var entries, claims dir
@@ -135,7 +135,7 @@ func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err err
 	if contended {
 		parts = append(parts, listClaims, func() error { return d.countConsumers(ctx) })
 	}
-	if err := together(parts...); err != nil {
+	if err := concurrently(parts...); err != nil {
 		return 0, err
 	}
 	free = d.show(entries, claims, time.Since(begun))
@@ -153,7 +153,8 @@ func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	version := [2]int64{entries.version, claims.version}
-	if d.misses = 0; version == d.version && len(d.names) > 0 {
+	d.misses = 0
+	if version == d.version && len(d.names) > 0 {
 		return len(d.names)
 	}
 	if version != d.version {
@@ -200,7 +201,7 @@ func (d *dispatcher) readMany(ctx context.Context, c entry, n int) (e entry, err
 	var with []entry
 	var reading sync.WaitGroup
 	if n > 1 {
-		reading.Go(func() { with = d.more(ctx, n-1) })
+		reading.Go(func() { with = d.takeMore(ctx, n-1) })
 	}
 	e, err = d.read(ctx, c)
 	reading.Wait()
@@ -235,7 +236,7 @@ func (d *dispatcher) readAhead(ctx context.Context, n int) (join func()) {
 	defer d.mu.Unlock()
 	ahead := map[string]entry{}
 	var reading sync.WaitGroup
-	for _, name := range d.likely(max(1, min(n, d.room/d.size)), false) {
+	for _, name := range d.nextCandidates(max(1, min(n, d.room/d.size)), false) {
 		if e, read := d.ahead[name]; read {
 			ahead[name] = e
 			continue

@@ -38,7 +38,7 @@
 //     listed before it: see Cost.
 //   - An item that was delivered in vain, given back or left by a consumer that
 //     ended, waits before it is delivered again, and those behind it come first:
-//     for a second, then two, and so on ([WithBackoff]). An item that always
+//     for a second, then two, and so on ([Backoff]). An item that always
 //     fails holds up no other.
 //   - An item that this client may not read or write is passed over for 10 s. A
 //     try that finds nothing else matches both [ErrEmpty] and coord.ErrNoAuth.

@@ -26,7 +26,7 @@ func Example() {
 	}
 	defer client.Close(ctx)
 
-	q, err := queue.New(client, "/jobs", queue.WithDeadLetters(5))
+	q, err := queue.New(client, "/jobs", queue.DeadLetters(5))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func Example() {
 			log.Fatal(err)
 		}
 	}
-	if err := q.Put(ctx, []byte("send the invoice"), queue.WithPriority(1)); err != nil {
+	if err := q.Put(ctx, []byte("send the invoice"), queue.Priority(1)); err != nil {
 		log.Fatal(err)
 	}
 
@@ -43,7 +43,8 @@ func Example() {
 	left := 3
 	err = q.Run(working, func(ctx context.Context, item *queue.Item) error {
 		fmt.Printf("%s (delivery %d)\n", item.Data, item.Deliveries)
-		if left--; left == 0 {
+		left--
+		if left == 0 {
 			stop()
 		}
 		return nil // the item is removed; after an error it comes again, later

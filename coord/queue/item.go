@@ -58,7 +58,7 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 		each = append(each, func() error { return i.Ack(ctx) })
 	}
 	if len(items) < 2 || slices.ContainsFunc(items, q.dispatcher.isParked) {
-		return together(each...)
+		return concurrently(each...)
 	}
 	err := finishing(ctx, func(ctx context.Context) error { return q.sends.Release(ctx, holds, deletes...) })
 	if isUnsent(err) { // there is no more time
@@ -67,7 +67,7 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 		}
 	}
 	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
-		return together(each...)
+		return concurrently(each...)
 	}
 	for _, i := range items {
 		q.dispatcher.settled(i, err != nil)
@@ -76,13 +76,13 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 }
 
 // Nack gives the item back, to its old place in the queue, from which it is
-// delivered again when its back-off is over: see [WithBackoff]. With a delay,
+// delivered again when its back-off is over: see [Backoff]. With a delay,
 // the claim lasts for so long, and the item goes back immediately if this
 // process or its session ends, or the queue is closed here; it cannot be
 // acknowledged any more, and its back-off counts from its delivery. It fails,
 // and outlasts ctx, as Ack does. Two requests.
 //
-// With [WithDeadLetters], the Nack of the last delivery moves the item to the
+// With [DeadLetters], the Nack of the last delivery moves the item to the
 // dead letters, without the delay, for two requests more.
 func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 	return i.settle(ctx, "nack", func(ctx context.Context) error { return i.nack(ctx, delay) })
@@ -144,7 +144,7 @@ func (i *Item) end(op string, err error) error {
 
 func stale(err error) error { return fmt.Errorf("%w: %w", ErrStale, err) }
 
-// Bury moves the item to the dead letters, with or without [WithDeadLetters],
+// Bury moves the item to the dead letters, with or without [DeadLetters],
 // and notes the reason, of up to [MaxReason] bytes: for an item that cannot be
 // processed. It answers as [Item.Ack] does, and with [coord.ErrTooLarge] when
 // there is no room for the reason and the data together. Three requests.
@@ -158,7 +158,7 @@ func (i *Item) Bury(ctx context.Context, reason string) error {
 func (i *Item) bury(ctx context.Context, reason string) error {
 	q := i.queue
 	e := entry{name: i.name, data: i.Data}
-	return q.bury(ctx, e, record{i.name, i.Deliveries, q.owner, reason}, func(made ...coord.Op) error {
+	return q.bury(ctx, e, deathRecord{i.name, i.Deliveries, q.owner, reason}, func(made ...coord.Op) error {
 		return q.sends.Release(ctx, []*coord.Hold{i.hold}, append(made, coord.DeleteOp(q.entry(i.name), i.version))...)
 	})
 }

@@ -79,7 +79,7 @@ func (l nodes) children(ctx context.Context, v *coord.View, path string) (dir, e
 
 // list lists the entries and the claims, without a watch.
 func (l nodes) list(ctx context.Context) (entries, claims []string, err error) {
-	err = together(
+	err = concurrently(
 		func() (err error) { entries, err = l.client.Children(ctx, l.at.Entries); return err },
 		func() (err error) { claims, err = l.client.Children(ctx, l.at.Taken); return err },
 	)
@@ -115,8 +115,8 @@ func unclaimed(entries, claims []string) []string {
 // atATime is how many requests are under way at the same time, at most.
 const atATime = 128
 
-// together calls the functions, at most atATime of them at the same time.
-func together(fs ...func() error) error {
+// concurrently calls the functions, at most atATime of them at the same time.
+func concurrently(fs ...func() error) error {
 	errs := make([]error, len(fs))
 	for some := 0; some < len(fs); some += atATime {
 		var calls sync.WaitGroup
@@ -200,6 +200,6 @@ func (l nodes) readEach(ctx context.Context, dir string, names []string, read re
 			return err
 		})
 	}
-	err := together(reads...)
+	err := concurrently(reads...)
 	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" }), err
 }

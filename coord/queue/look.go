@@ -60,7 +60,8 @@ func (q *Queue) Claims(ctx context.Context, names ...string) ([]inspect.Contende
 	claims, err := q.describe(ctx, q.at.Taken, names)
 	for i, c := range claims {
 		owner, _, named := strings.Cut(c.Owner, "\n")
-		if claims[i].Owner = owner; !named {
+		claims[i].Owner = owner
+		if !named {
 			claims[i].Owner = "" // of a claim of another program
 		}
 		claims[i].Holds = true

@@ -43,8 +43,8 @@ func TestF70ConsumersWithDifferentOptionsOfOneQueueReportThatOnce(t *testing.T) 
 				}
 			}()
 		}
-		consume("one", queue.WithDeadLetters(5))
-		consume("same", queue.WithDeadLetters(5))
+		consume("one", queue.DeadLetters(5))
+		consume("same", queue.DeadLetters(5))
 		q, err := queue.New(coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		require.NoError(t, err)
 		zktest.Eventually(t, coordtest.Soon, func() bool {

@@ -13,9 +13,9 @@ type PutOption func(*put) error
 
 type put struct{ priority int }
 
-// WithPriority sets an item's priority, from 0, the first to be taken, to
+// Priority sets an item's priority, from 0, the first to be taken, to
 // [MaxPriority].
-func WithPriority(p int) PutOption {
+func Priority(p int) PutOption {
 	return func(o *put) error {
 		if p < 0 || p > MaxPriority {
 			return fmt.Errorf("%w: priority %d; 0 to %d", coord.ErrInvalid, p, MaxPriority)

@@ -21,7 +21,7 @@ const (
 // packet, but a claim needs some of that room.
 const MaxSize = 1_000_000
 
-// MaxDeliveries is the most that [WithDeadLetters] allows.
+// MaxDeliveries is the most that [DeadLetters] allows.
 const MaxDeliveries = 1 << 20
 
 // ErrStale: an item's claim has ended, because the session did, or because
@@ -37,7 +37,7 @@ var ErrClosed = errors.New("queue is closed")
 type Queue struct {
 	nodes
 	dispatcher dispatcher
-	sends      *coord.ExactlyOnce
+	sends      *coord.Transactor
 	owner      string // names this process in its claims
 	report     func(*Item, error)
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
@@ -49,11 +49,11 @@ type Queue struct {
 // Option sets something about a [Queue].
 type Option func(*Queue) error
 
-// WithDeadLetters moves an item that was delivered this often without an Ack to
+// DeadLetters moves an item that was delivered this often without an Ack to
 // the queue below path at "dead", by the last Nack, or the next time it would
 // be delivered. It is a queue like any other: New(client, path+"/dead");
 // [Queue.DeadLetters] returns the stories of its items.
-func WithDeadLetters(deliveries int) Option {
+func DeadLetters(deliveries int) Option {
 	return func(q *Queue) error {
 		if deliveries < 1 || deliveries > MaxDeliveries {
 			return fmt.Errorf("%w: dead letters after %d deliveries; 1 to %d", coord.ErrInvalid, deliveries, MaxDeliveries)
@@ -70,7 +70,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 		return nil, err
 	}
 	at := nodesOf(client, path)
-	sends, err := client.ExactlyOnce(at.at.Producers)
+	sends, err := client.Transactor(at.at.Producers)
 	if err != nil {
 		return nil, err
 	}

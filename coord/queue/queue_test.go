@@ -40,7 +40,7 @@ func TestAWaitingConsumerIsWokenByAPut(t *testing.T) {
 		got := coordtest.Go(func() *queue.Item { return receive(t, q) })
 		other := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		put(t, other, "late")
-		item := zktest.Receive(t, patience, got, "the consumer sleeps on")
+		item := zktest.Receive(t, secondWaits, got, "the consumer sleeps on")
 		require.Equal(t, "late", string(item.Data))
 		ack(t, item)
 	})
@@ -50,8 +50,8 @@ func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		q := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		put(t, q, "ordinary")
-		require.NoError(t, q.Put(t.Context(), []byte("idle"), queue.WithPriority(999)))
-		require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("urgent 1"), []byte("urgent 2")}, queue.WithPriority(0)))
+		require.NoError(t, q.Put(t.Context(), []byte("idle"), queue.Priority(999)))
+		require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("urgent 1"), []byte("urgent 2")}, queue.Priority(0)))
 		seen, err := q.Peek(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "urgent 1", string(seen.Data))
@@ -244,7 +244,7 @@ func TestRequestsPerItem(t *testing.T) {
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-const patience = 30 * time.Second
+const secondWaits = 30 * time.Second
 
 func newQueue(t testing.TB, c *coord.Client, path string, opts ...queue.Option) *queue.Queue {
 	t.Helper()
@@ -263,7 +263,7 @@ func put(t testing.TB, q *queue.Queue, items ...string) {
 
 func receive(t testing.TB, q *queue.Queue) *queue.Item {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), secondWaits)
 	defer cancel()
 	item, err := q.Receive(ctx)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ type receiver struct {
 
 // patience is how long the second in line leaves a change to the first, or four
 // times what a listing takes, whichever is more.
-const patience = 30 * time.Millisecond
+const secondWaits = 30 * time.Millisecond
 
 // candidate returns an item to try. If there is none, it waits for one, or
 // fails with [ErrEmpty].
@@ -67,7 +67,7 @@ func (r *receiver) look(ctx context.Context) (e entry, err error) {
 			return true, err
 		}
 		if r.place != nil {
-			v.Until(r.place.Done())
+			v.RecheckOn(r.place.Done())
 		}
 		return false, nil
 	})
@@ -110,7 +110,8 @@ func (r *receiver) rule(ahead []coord.Contender) (wait []int, granted bool) {
 func (d *dispatcher) arrive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.receiving++; d.receiving == 1 {
+	d.receiving++
+	if d.receiving == 1 {
 		d.census = enter(d.nodes, d.options())
 	}
 }
@@ -118,7 +119,8 @@ func (d *dispatcher) arrive() {
 // leave gives the place to the next. It does not wait until that is done.
 func (r *receiver) leave() {
 	r.mu.Lock()
-	if r.receiving--; r.receiving == 0 {
+	r.receiving--
+	if r.receiving == 0 {
 		r.census.leave()
 	}
 	r.mu.Unlock()
@@ -135,13 +137,13 @@ func (r *receiver) givesWay(v *coord.View) (bool, error) {
 	}
 	if r.turn.IsZero() {
 		r.mu.Lock()
-		r.turn = time.Now().Add(max(patience, 4*r.took))
+		r.turn = time.Now().Add(max(secondWaits, 4*r.took))
 		r.mu.Unlock()
 	}
 	if time.Now().Before(r.turn) {
 		_, _, err := v.Get(r.at.Waiting.Dir + "/" + r.first)
 		if !errors.Is(err, coord.ErrNoNode) {
-			v.At(r.turn)
+			v.RecheckAt(r.turn)
 			return true, err
 		}
 		r.first = ""

@@ -25,7 +25,7 @@ func TestADeadLetterIsPutBackAsItWas(t *testing.T) {
 		c := coordtest.Open(t, w.ConnectString())
 		q := newQueue(t, c, w.Path("q"))
 		for _, data := range []string{"", "--help", "\x00", "a\x00b\xff\n\n", string(bytes.Repeat([]byte("x"), queue.MaxSize))} {
-			require.NoError(t, q.Put(t.Context(), []byte(data), queue.WithPriority(7)))
+			require.NoError(t, q.Put(t.Context(), []byte(data), queue.Priority(7)))
 			require.NoError(t, receive(t, q).Bury(t.Context(), "bad"))
 			put(t, q, "other")
 			letters, err := q.DeadLetters(t.Context())

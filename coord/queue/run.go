@@ -14,9 +14,9 @@ type Func = func(ctx context.Context, item *Item) error
 
 // Run receives items, one after the other, and calls f with each, until ctx
 // ends. When f returns nil, the item is acknowledged; when it fails, the item
-// is given back, to be delivered again later ([WithBackoff]). f may end the
+// is given back, to be delivered again later ([Backoff]). f may end the
 // claim itself, by [Item.Bury] for instance. To process several items at a
-// time, call Run several times. Errors of f do not end Run: see [WithReport].
+// time, call Run several times. Errors of f do not end Run: see [OnEnd].
 //
 // The end of ctx ends only the wait for the next item: f's context goes on, so
 // that the item under way is finished, and Run returns when it is acknowledged.
@@ -36,9 +36,9 @@ func (q *Queue) Run(ctx context.Context, f Func) error {
 	}
 }
 
-// WithReport calls f when [Queue.Run] is done with an item: with its function's
+// OnEnd calls f when [Queue.Run] is done with an item: with its function's
 // error, or why the item was not acknowledged or given back, or nil.
-func WithReport(f func(*Item, error)) Option {
+func OnEnd(f func(*Item, error)) Option {
 	return func(q *Queue) error {
 		if f == nil {
 			return fmt.Errorf("%w: the report is nil", coord.ErrInvalid)

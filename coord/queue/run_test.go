@@ -148,7 +148,7 @@ func TestRunAcknowledgesWhatItsFunctionHasDoneAndGivesBackWhatFailed(t *testing.
 	inBubble(t, func(b bubble) {
 		reports := make(chan error, 1)
 		c := b.Open()
-		q := b.queue(c, queue.WithReport(func(_ *queue.Item, err error) { reports <- err }), queue.WithDeadLetters(3))
+		q := b.queue(c, queue.OnEnd(func(_ *queue.Item, err error) { reports <- err }), queue.DeadLetters(3))
 		put(b, q, "a")
 		failure := errors.New("no space left")
 		given := time.Now()
@@ -178,7 +178,7 @@ func TestRunRefusesWhatCannotBeRightAndEndsWithTheQueue(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q := b.queue(b.Open())
 		require.ErrorIs(b, q.Run(b.Context(), nil), coord.ErrInvalid)
-		require.ErrorIs(b, coordtest.Err(queue.New(b.Open(), "/q", queue.WithReport(nil))), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(queue.New(b.Open(), "/q", queue.OnEnd(nil))), coord.ErrInvalid)
 		err := q.Run(b.Within(time.Second), func(context.Context, *queue.Item) error { return nil })
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.ErrorContains(b, err, "run /q")

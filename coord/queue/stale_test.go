@@ -45,7 +45,7 @@ func TestNothingIsRemovedThatAnotherHasByNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				c, admin := b.Open(), b.Open()
-				q, other := b.queue(c), b.queue(b.Open(), queue.WithBackoff(0))
+				q, other := b.queue(c), b.queue(b.Open(), queue.Backoff(0))
 				put(b, q, "a", "b")
 				stale := []*queue.Item{receive(b, q), receive(b, q)}
 				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
@@ -80,7 +80,7 @@ func TestAnAckOfAnItemThatWasDeletedByHandIsStaleAndLeavesNoClaim(t *testing.T) 
 		require.NoError(t, c.Delete(t.Context(), only(t, c, w.Path("q/entries")), -1))
 		require.ErrorIs(t, item.Ack(t.Context()), queue.ErrStale)
 		<-item.Done()
-		zktest.Eventually(t, patience, func() bool { return len(children(t, c, w.Path("q/taken"))) == 0 }, "the claim goes")
+		zktest.Eventually(t, secondWaits, func() bool { return len(children(t, c, w.Path("q/taken"))) == 0 }, "the claim goes")
 	})
 }
 
@@ -175,7 +175,7 @@ func TestNothingIsPutWhenTheSequenceNumbersAreUsedUpUntilTheDirectoryIsMadeAnew(
 func TestADeadLetterForWhichThereIsNoNumberIsReported(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		q, dead := b.queue(c, queue.WithDeadLetters(1)), newQueue(b, c, "/q/dead")
+		q, dead := b.queue(c, queue.DeadLetters(1)), newQueue(b, c, "/q/dead")
 		put(b, dead, "a")
 		require.NoError(b, b.Server.SetSequence("/q/dead/entries", 1<<31-1))
 		put(b, dead, "b") // the counter sticks from here on
@@ -572,7 +572,8 @@ func TestAnItemWhoseClaimEndsBeforeItIsReturnedIsNotHandedOut(t *testing.T) {
 			begun, session := time.Now(), c.SessionID()
 			item := receive(b, q)
 			require.NoError(b, item.Err())
-			if struck = time.Since(begun) > late; struck {
+			struck = time.Since(begun) > late
+			if struck {
 				require.Equal(b, session, c.SessionID(), "the session survived")
 			}
 			time.Sleep(T)

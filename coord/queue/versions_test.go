@@ -43,7 +43,7 @@ func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
 func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, victim := b.Open(), b.Open()
-		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(victim, queue.WithDeadLetters(1))
+		q, quick := b.queue(c, queue.DeadLetters(1)), b.queue(victim, queue.DeadLetters(1))
 		put(b, quick, "poison")
 		late := b.Server.Inject(next(c, "/q/taken/"), zkembed.Delay(time.Second))
 		taken := coordtest.Go(func() error { return coordtest.Err(q.Take(b.Within(T))) })
@@ -200,8 +200,8 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				c, other := b.Open(coord.WithIdentity("consumer")), b.Open(coord.WithIdentity("operator"))
-				q, admin := b.queue(c, queue.WithDeadLetters(2)), b.queue(other, queue.WithDeadLetters(2))
-				require.NoError(b, q.Put(b.Context(), []byte("poison"), queue.WithPriority(7)))
+				q, admin := b.queue(c, queue.DeadLetters(2)), b.queue(other, queue.DeadLetters(2))
+				require.NoError(b, q.Put(b.Context(), []byte("poison"), queue.Priority(7)))
 				first, err := q.Peek(b.Context())
 				require.NoError(b, err)
 				require.NoError(b, receive(b, q).Nack(b.Context(), 0))
@@ -280,7 +280,7 @@ func TestAnItemThatIsDeliveredMeanwhileIsDroppedAllTheSame(t *testing.T) {
 func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			_, q := b.consumer(queue.WithDeadLetters(1))
+			_, q := b.consumer(queue.DeadLetters(1))
 			for i := range 3 {
 				put(b, q, fmt.Sprint(i))
 				first, err := q.Peek(b.Context())
@@ -337,7 +337,7 @@ func TestTheStoryOfALetterThatIsGoneIsDeletedAndNoOther(t *testing.T) {
 func TestAnItemForWhoseReasonThereIsNoRoomStays(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithMaxPacket(4 << 10))
-		q := b.queue(c, queue.WithDeadLetters(1))
+		q := b.queue(c, queue.DeadLetters(1))
 		require.NoError(b, q.Put(b.Context(), bytes.Repeat([]byte("x"), 3<<10)))
 		item := receive(b, q)
 		require.ErrorIs(b, item.Bury(b.Context(), strings.Repeat("y", queue.MaxReason)), coord.ErrTooLarge)
@@ -351,7 +351,7 @@ func TestDeadLettersAreListedInOrder(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q := b.queue(b.Open())
 		for _, priority := range []int{5, 1, 3} {
-			require.NoError(b, q.Put(b.Context(), fmt.Append(nil, priority), queue.WithPriority(priority)))
+			require.NoError(b, q.Put(b.Context(), fmt.Append(nil, priority), queue.Priority(priority)))
 			require.NoError(b, receive(b, q).Bury(b.Context(), ""))
 		}
 		require.True(b, slices.IsSortedFunc(letters(b, q, 3), func(x, y queue.DeadLetter) int { return x.Priority - y.Priority }))

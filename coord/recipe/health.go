@@ -96,7 +96,8 @@ func (h *Health) While(ctx context.Context) (context.Context, context.CancelFunc
 					return
 				}
 				err := h.Check(well)
-				if failed++; err == nil {
+				failed++
+				if err == nil {
 					failed = 0
 				}
 				if failed == h.failures {

@@ -13,7 +13,7 @@ import (
 // skipped. It goes on over lost connections and sessions, and yields nothing
 // while it is cut off. Only the last pair has an error: ctx has ended, the
 // client was closed, or look failed; path is what that error names. With a
-// client made by [coord.Client.Fresh], the iterator never goes back in time.
+// client made by [coord.Client.Synced], the iterator never goes back in time.
 //
 // It costs what look reads, as for [coord.Client.Wait].
 func Observe[T any](

@@ -70,7 +70,7 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // When ctx ends, the error says how often others were faster.
 //
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
-// holder makes, or [coord.ExactlyOnce.Txn]. The first two answer
+// holder makes, or [coord.Transactor.Txn]. The first two answer
 // [coord.ErrUnconfirmed] when the connection fails before the reply: where
 // deciding again after one's own change does no harm, call Change by
 // [coord.Client.Retry]. Where it does harm, as in a counter, take the third. A
@@ -102,7 +102,7 @@ func (r Record) Change(
 		next, err := decide(bytes.Clone(data), stat)
 		switch {
 		case err != nil && from == r:
-			from.client = r.client.Fresh() // the watch, or the server, may have yet to hear of a change
+			from.client = r.client.Synced() // the watch, or the server, may have yet to hear of a change
 			continue
 		case err != nil:
 			return err

@@ -40,7 +40,7 @@ type Part struct {
 func Remove(ctx context.Context, c *coord.Client, trees ...Tree) error {
 	err := c.Retry(ctx, func(ctx context.Context) error {
 		for looks := 1; ; looks++ {
-			found, err := survey(ctx, c.Fresh(), trees)
+			found, err := survey(ctx, c.Synced(), trees)
 			if err == nil {
 				err = found.inUse()
 			}
@@ -123,7 +123,8 @@ func (r *remains) meet(who, name string) {
 		r.there = append(r.there, guests{who: who})
 	}
 	g := &r.there[i]
-	if g.count++; name != "" && len(g.names) < MostNamed {
+	g.count++
+	if name != "" && len(g.names) < MostNamed {
 		g.names = append(g.names, name)
 	}
 }
@@ -186,7 +187,8 @@ func (r *remains) visit(ctx context.Context, c *coord.Client, t Tree, at string)
 	for _, name := range names {
 		child := at + "/" + name
 		if p := t.part(child); p.Who != "" && p.Says == nil {
-			if named++; named > MostNamed {
+			named++
+			if named > MostNamed {
 				r.meet(p.Who, "")
 				continue
 			}

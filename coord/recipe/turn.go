@@ -83,7 +83,7 @@ func (t *turn) await(ctx context.Context) error {
 			if !time.Now().Before(until) {
 				return true, nil
 			}
-			v.At(until)
+			v.RecheckAt(until)
 			if _, there, err := v.Exists(t.record.path + "/" + line[i-1]); there || err != nil {
 				return false, err
 			}

@@ -30,7 +30,7 @@ func (n *notes) leave(ctx context.Context) error {
 
 func (n *notes) wait(ctx context.Context) error {
 	err := n.client.Wait(ctx, func(v *coord.View) (bool, error) {
-		names, err := v.Dir(n.path)
+		names, err := v.ChildrenIfAny(n.path)
 		return len(names) > 0, err
 	})
 	return n.client.Failure("wait", n.path, err)
@@ -38,7 +38,7 @@ func (n *notes) wait(ctx context.Context) error {
 
 func (n *notes) one(ctx context.Context) error {
 	return n.client.Wait(ctx, func(v *coord.View) (bool, error) {
-		names, err := v.Dir(n.path)
+		names, err := v.ChildrenIfAny(n.path)
 		if err == nil && len(names) != 1 {
 			err = errors.New("there is not one note")
 		}

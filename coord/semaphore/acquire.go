@@ -163,8 +163,8 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coor
 		if try {
 			return false, coord.ErrBusy
 		}
-		v.Until(queue.Done())
-		if names, err = v.Dir(s.nodes.Leases.Dir); err != nil {
+		v.RecheckOn(queue.Done())
+		if names, err = v.ChildrenIfAny(s.nodes.Leases.Dir); err != nil {
 			return false, err
 		}
 		if room, err := s.room(leases, names, limit); room || err != nil {

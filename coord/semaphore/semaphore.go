@@ -185,7 +185,7 @@ const Kind string = layout.Lease
 // Kazoo's has no number.
 func (s *Semaphore) makeLease(ctx context.Context, exclusive, list bool) (h *coord.Hold, names []string, err error) {
 	if !s.nodes.Kazoo {
-		return s.client.Stand(ctx, coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
+		return s.client.Join(ctx, coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
 	}
 	var id [layout.GUIDBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -256,7 +256,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 // agree returns the limit in force for a claim to so many leases. The first
 // program stores its own. A refusal is of the latest state.
 func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) {
-	for _, c := range []*coord.Client{s.client, s.client.Fresh()} { // the server may lag behind a change of the limit
+	for _, c := range []*coord.Client{s.client, s.client.Synced()} { // the server may lag behind a change of the limit
 		err = c.Wait(ctx, func(v *coord.View) (bool, error) {
 			limit, err = s.look(ctx, v, want)
 			return true, err

@@ -69,7 +69,8 @@ func (a *assignment) place(at int, may func(seat int) bool) {
 			best = i
 		}
 	}
-	if a.want[at] = best; best != Nobody {
+	a.want[at] = best
+	if best != Nobody {
 		a.room[best]--
 	}
 }

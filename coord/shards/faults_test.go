@@ -603,7 +603,8 @@ func TestF85AFunctionThatPanicsOrExitsHasFailed(t *testing.T) {
 				calls := 0
 				one := b.runTelling(func(ctx context.Context, key string, h coord.Held) error {
 					if key == "key 0001" {
-						if calls++; calls < 4 {
+						calls++
+						if calls < 4 {
 							end()
 						}
 					}

@@ -48,7 +48,8 @@ func (w *worker) own() {
 		patient = recipe.Patient // a foreign contender was told of: now wait for its end
 		return err
 	})
-	if w.well(w.key); err != nil {
+	w.well(w.key)
+	if err != nil {
 		return
 	}
 	if w.wanted.Err() == nil {
@@ -195,7 +196,7 @@ func (w *worker) call(held context.Context, h *coord.Hold, draining <-chan struc
 // member takes it no more before it has.
 func (w *worker) giveUp(h *coord.Hold, done <-chan error) {
 	w.trouble(w.key, LifeGivenUp, KeyGivenUp, attempt{err: ErrDrainTimeout, count: 1})
-	h.Forfeit(ErrDrainTimeout)
+	h.Invalidate(ErrDrainTimeout)
 	r := w.run
 	go func() {
 		<-done

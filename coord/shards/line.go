@@ -64,12 +64,12 @@ func (r record) mayPlan(p *Plan) bool {
 
 // look reads the records of all members, in their order, and watches them.
 func (m members) look(v *coord.View) (all []record, err error) {
-	names, err := v.Dir(m.Dir)
+	names, err := v.ChildrenIfAny(m.Dir)
 	if err != nil {
 		return nil, err
 	}
 	paths := m.order(names)
-	v.Ahead(paths...)
+	v.Prefetch(paths...)
 	for _, path := range paths {
 		data, stat, err := v.Get(path)
 		if errors.Is(err, coord.ErrNoNode) {

@@ -84,7 +84,7 @@ func TestStatusShowsWhatIsDesiredAndWhatIsSo(t *testing.T) {
 		for _, s := range all {
 			require.Equal(b, "one", s.Owner.Member.ID)
 			require.Equal(b, s.Moving, s.Desired.ID == "two")
-			require.Equal(b, s.Moving, s.Owner.Asked)
+			require.Equal(b, s.Moving, s.Owner.Revoked)
 			require.Equal(b, b.tokens()[s.Key], s.Owner.Token)
 			if s.Moving {
 				moving++

@@ -55,7 +55,7 @@ func (r *run) changed() {
 func (r *run) terms(ctx context.Context) error {
 	join := func(ctx context.Context) (*coord.Hold, error) {
 		data, _ := json.Marshal(r.record()) // never fails
-		h, _, err := r.client.Stand(ctx, coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
+		h, _, err := r.client.Join(ctx, coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
 		return h, err
 	}
 	h, err := join(ctx)
@@ -111,7 +111,7 @@ type term struct {
 	ctx   context.Context
 	end   context.CancelFunc
 	busy  sync.WaitGroup
-	doubt doubt
+	doubt duplicateCheck
 	told  int64 // the change, of a plan that cannot be read, that was told of
 
 	// Guarded by run.mu.
@@ -125,7 +125,7 @@ type term struct {
 
 // member is a member once. It reports whether Run is over.
 func (r *run) member(ctx context.Context, h *coord.Hold) (over bool, err error) {
-	t := &term{run: r, hold: h, fresh: r.client.Fresh(), told: -1, workers: map[string]*worker{}, yielded: map[string]int64{}}
+	t := &term{run: r, hold: h, fresh: r.client.Synced(), told: -1, workers: map[string]*worker{}, yielded: map[string]int64{}}
 	t.ctx, t.end = context.WithCancel(h.Context(ctx))
 	defer t.end()
 	r.mu.Lock()
@@ -307,8 +307,8 @@ func (t *term) learn(p *Plan) (known list) {
 	return t.known
 }
 
-// doubt is what keeps a member out, and may pass.
-type doubt struct {
+// duplicateCheck is what keeps a member out, and may pass.
+type duplicateCheck struct {
 	about string
 	until time.Time
 }
@@ -317,9 +317,9 @@ type doubt struct {
 // timeout.
 func (t *term) lasts(v *coord.View, about string) bool {
 	if t.doubt.about != about {
-		t.doubt = doubt{about, time.Now().Add(t.client.SessionTimeout())}
+		t.doubt = duplicateCheck{about, time.Now().Add(t.client.SessionTimeout())}
 	}
-	v.At(t.doubt.until)
+	v.RecheckAt(t.doubt.until)
 	return !time.Now().Before(t.doubt.until)
 }
 
@@ -327,7 +327,7 @@ func (t *term) lasts(v *coord.View, about string) bool {
 // names its node; if neither, it waits for the planner.
 func (t *term) belongs(v *coord.View, p *Plan) error {
 	if p.names(t.node()) {
-		t.doubt = doubt{}
+		t.doubt = duplicateCheck{}
 		return nil
 	}
 	if known := t.knows(); p.conflicts(known.hash(), known.version, p.list().hash()) {
@@ -379,7 +379,8 @@ func (t *term) apply(p *Plan, change int64) {
 		if own[key] && !w.quiet {
 			continue
 		}
-		if w.cancel(); own[key] {
+		w.cancel()
+		if own[key] {
 			continue // begins anew, and asks
 		}
 		if _, named := p.Owner(p.Place(key)); !named {

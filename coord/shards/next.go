@@ -78,7 +78,8 @@ func (p *Plan) hold(owners []int, n int) {
 			if owner == Nobody || p.Owners[at] == Nobody || p.Owners[at] == owner || p.Members[owner].Leaving != leaving {
 				continue
 			}
-			if n--; n < 0 {
+			n--
+			if n < 0 {
 				p.Owners[at] = owner
 			}
 		}

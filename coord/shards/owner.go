@@ -14,11 +14,11 @@ import (
 
 // Owner is who has a key.
 type Owner struct {
-	Member Member    // zero if a lock of another program has the key, or its member has gone
-	Token  int64     // of the hold: see [coord.Hold.Token]
-	Since  time.Time // when it came into the key's line, by the server's clock
-	Node   string    // of the hold
-	Asked  bool      // to let the key go
+	Member  Member    // zero if a lock of another program has the key, or its member has gone
+	Token   int64     // of the hold: see [coord.Hold.Token]
+	Since   time.Time // when it came into the key's line, by the server's clock
+	Node    string    // of the hold
+	Revoked bool      // to let the key go
 }
 
 // holder returns the member whose hold a claim was made under.
@@ -50,7 +50,7 @@ func (s *Shards) current(ctx context.Context, c *coord.Client) (p *Plan, err err
 // own hold's. [ErrNoOwner] if nobody has the key, or the plan has no such key.
 // Four requests at most, and the plan if it is not watched yet.
 func (s *Shards) Owner(ctx context.Context, key string) (Owner, error) {
-	fresh := s.client.Fresh()
+	fresh := s.client.Synced()
 	p, err := s.current(ctx, fresh)
 	var o Owner
 	if err == nil {
@@ -109,7 +109,7 @@ const statusReaders = 64
 // same if nothing would change.
 func (s *Shards) Plan(ctx context.Context, without ...string) (now, next *Plan, err error) {
 	var there []record
-	err = s.client.Fresh().Wait(ctx, func(v *coord.View) (bool, error) {
+	err = s.client.Synced().Wait(ctx, func(v *coord.View) (bool, error) {
 		if now, _, err = s.look(v); err == nil {
 			there, err = s.members().look(v)
 		}

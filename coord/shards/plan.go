@@ -284,7 +284,8 @@ func (p *Plan) admit(there []record) (members []Member) {
 	}
 	for i := range there {
 		at := slices.IndexFunc(p.Members, func(m Member) bool { return m.Node == there[i].Node })
-		if in[i] = &there[i].Member; at < 0 {
+		in[i] = &there[i].Member
+		if at < 0 {
 			in[i] = nil
 		} else if there[i].ID == "" { // somebody has written over it
 			in[i] = &p.Members[at]
@@ -335,7 +336,8 @@ func (p *Plan) ownersAmong(members []Member) (owners []int, zones []string) {
 	for i, m := range p.Members {
 		from[i] = m.Zone
 		at, there := slices.BinarySearchFunc(members, m.ID, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
-		if to[i] = at; !there {
+		to[i] = at
+		if !there {
 			to[i] = Nobody
 		}
 	}

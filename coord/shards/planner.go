@@ -73,7 +73,8 @@ func (t *term) awaitTurn(ctx context.Context) error {
 		}
 		ahead := t.members().order(names)
 		at := slices.Index(ahead, t.hold.Node())
-		if v.Until(t.hold.Done()); at < 0 {
+		v.RecheckOn(t.hold.Done())
+		if at < 0 {
 			return false, t.hold.Err()
 		}
 		for i := at - 1; i >= 0; i-- {
@@ -115,7 +116,7 @@ func (p *planner) step(ctx context.Context) error {
 		if due.IsZero() {
 			due = time.Now().Add(settle)
 		}
-		v.At(due)
+		v.RecheckAt(due)
 		return !time.Now().Before(due), nil
 	})
 	if err != nil {
@@ -147,7 +148,8 @@ func (p *planner) read(v *coord.View) (s state, err error) {
 	if first := slices.IndexFunc(there, func(r record) bool { return r.mayPlan(plan) }); first < 0 || there[first].Node != p.node() {
 		return s, errNotFirst
 	}
-	if s.version = stat.Version; stat.Czxid == 0 {
+	s.version = stat.Version
+	if stat.Czxid == 0 {
 		s.version = -1
 	}
 	base := p.base(plan, there)
@@ -216,7 +218,7 @@ func (p *planner) lookAtMoves(v *coord.View, plan *Plan, there []record) (m move
 		lookAgain := func(after time.Duration) (due bool) {
 			left := since.Add(after).Sub(m.now)
 			if left > 0 {
-				v.At(time.Now().Add(left))
+				v.RecheckAt(time.Now().Add(left))
 			}
 			return left <= 0
 		}
@@ -245,7 +247,7 @@ func (p *planner) isUnderWay(v *coord.View, plan *Plan, at int, there []record) 
 		return false
 	}
 	line := p.Line(key)
-	names, err := v.Dir(line.Dir)
+	names, err := v.ChildrenIfAny(line.Dir)
 	if err != nil {
 		return false // it is that key's trouble
 	}

@@ -49,7 +49,8 @@ func (r *Router) owner(ctx context.Context, key string) (Owner, error) {
 	o, err = r.shards.owner(ctx, r.shards.client, p, key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if delete(r.owners, key); err == nil && named && o.Member.Node == planned.Node {
+	delete(r.owners, key)
+	if err == nil && named && o.Member.Node == planned.Node {
 		r.owners[key] = o
 	}
 	return o, err

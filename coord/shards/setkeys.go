@@ -33,7 +33,7 @@ func (s *Shards) set(ctx context.Context, l list, err error) error {
 	newest := int64(-1) // version that members know, once it is asked for
 	return s.change(ctx, func(p *Plan) (*Plan, error) {
 		if p == nil && newest < 0 {
-			there, err := s.members().read(ctx, s.client.Fresh())
+			there, err := s.members().read(ctx, s.client.Synced())
 			if err != nil {
 				return nil, err
 			}

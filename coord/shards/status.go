@@ -32,7 +32,7 @@ type Trouble struct {
 // Status returns the plan, and of each key in its order who is to own it, who
 // does, and how it is: three requests for each key, and one for each member.
 func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
-	c := s.client.Fresh()
+	c := s.client.Synced()
 	p, err := s.current(ctx, c)
 	if err != nil {
 		return nil, nil, s.client.Failure("status", s.path, err)
@@ -67,7 +67,7 @@ func (s *Shards) status(ctx context.Context, c *coord.Client, p *Plan, at int) (
 	switch {
 	case err == nil && st.Owner.Member.Node == "":
 		st.Life = LifeWaiting // for another program's lock
-	case err == nil && st.Owner.Asked:
+	case err == nil && st.Owner.Revoked:
 		st.Life = LifeDraining
 	case errors.Is(err, ErrNoOwner) && named:
 		st.Life, err = LifeWaiting, nil

@@ -120,7 +120,8 @@ func told(troubles map[string]*trouble) (all []toldTrouble) {
 	})
 	size := 0
 	for i, t := range all {
-		if size += 100 + len(t.Key) + len(t.Error); size > mostTold {
+		size += 100 + len(t.Key) + len(t.Error)
+		if size > mostTold {
 			return all[:i]
 		}
 	}

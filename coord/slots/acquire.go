@@ -41,7 +41,7 @@ func (s *Slots) acquire(ctx context.Context, op string, try bool) (slot *Slot, e
 func (s *Slots) attempt(ctx context.Context, try bool) (slot *Slot, err error) {
 	a := &attempt{Slots: s, client: s.client, try: try}
 	if s.owner != "" {
-		a.client = s.client.Fresh() // it must not miss the number that it had
+		a.client = s.client.Synced() // it must not miss the number that it had
 	}
 	defer a.leave() // the caller need not wait for the deletion
 	for {
@@ -117,10 +117,11 @@ func (a *attempt) enter(ctx context.Context) (*coord.Hold, error) {
 // is wanted.
 func (a *attempt) choose(ctx context.Context) error {
 	return a.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
-		if a.chosen = nil; a.place == nil && !a.try && a.owner == "" {
+		a.chosen = nil
+		if a.place == nil && !a.try && a.owner == "" {
 			return true, nil
 		}
-		names, err := v.Dir(a.nodes.Numbers())
+		names, err := v.ChildrenIfAny(a.nodes.Numbers())
 		if err != nil {
 			return false, err
 		}
@@ -146,7 +147,7 @@ func (a *attempt) choose(ctx context.Context) error {
 			return true, nil
 		}
 		if a.place != nil {
-			v.Until(a.place.Done())
+			v.RecheckOn(a.place.Done())
 		}
 		if a.chosen, err = a.free(ctx, v, known); a.chosen != nil || err != nil {
 			return true, err
@@ -176,7 +177,7 @@ func (a *attempt) own(v *coord.View, known numbers) (*State, error) {
 	for i, number := range known {
 		paths[i] = a.nodes.Number(number)
 	}
-	v.Ahead(paths...)
+	v.Prefetch(paths...)
 	for _, number := range known {
 		now, err := a.look(v, number)
 		if err != nil {
@@ -199,7 +200,7 @@ func (a *attempt) look(v *coord.View, number int) (State, error) {
 // owner's; or the one whose owner has been away for the longest time beyond its
 // cooldown; or nil, and the look is called again when there may be one.
 func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*State, error) {
-	names, err := v.Dir(a.nodes.Held())
+	names, err := v.ChildrenIfAny(a.nodes.Held())
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 	}
 	for i := range owned {
 		if err := a.mark(ctx, &owned[i], clock); isOutdated(err) {
-			v.Again()
+			v.RecheckNow()
 			return nil, nil
 		} else if err != nil {
 			return nil, err
@@ -238,7 +239,7 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 	}
 	first := slices.MinFunc(owned, later)
 	if left := first.due().Sub(clock); left > 0 {
-		v.At(time.Now().Add(left))
+		v.RecheckAt(time.Now().Add(left))
 		return nil, nil
 	}
 	return &first, nil

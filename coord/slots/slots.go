@@ -125,7 +125,7 @@ func (s *Slots) Forget(ctx context.Context, owner string) error {
 }
 
 func (s *Slots) forget(ctx context.Context, owner string) error {
-	all, err := s.list(ctx, s.client.Fresh())
+	all, err := s.list(ctx, s.client.Synced())
 	for _, now := range all {
 		if err == nil && now.Owner == owner {
 			err = s.write(ctx, now, entry{})

@@ -169,7 +169,8 @@ func TestAChangeNeedsNoTurn(t *testing.T) {
 		require.NoError(b, err)
 		record, tries := recipe.NewRecord(c, "/name"), 0
 		require.NoError(b, record.Change(b.Context(), h.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
-			if tries++; tries < 6 {
+			tries++
+			if tries < 6 {
 				_, err := c.Set(b.Context(), "/name", strconv.AppendInt(nil, int64(tries), 10), -1)
 				return []byte("lost"), err
 			}

@@ -18,7 +18,7 @@ type Value struct {
 	client *coord.Client
 	path   string
 	record recipe.Record
-	guard  *coord.ExactlyOnce
+	guard  *coord.Transactor
 }
 
 // New returns the value at path, which need not exist. It does no I/O. An
@@ -29,7 +29,7 @@ func New(client *coord.Client, path string) (*Value, error) {
 	}
 	// Beside the value and not below it: whoever makes a directory makes a
 	// container, which goes with its last child.
-	guard, err := client.ExactlyOnce(guards(path))
+	guard, err := client.Transactor(guards(path))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (v *Value) Remove(ctx context.Context) error {
 // while there is none. Only the last pair has an error: ctx has ended, for
 // instance. See [recipe.Observe].
 func (v *Value) Observe(ctx context.Context) iter.Seq2[State, error] {
-	return recipe.Observe(ctx, v.client.Fresh(), v.path, func(view *coord.View) (State, error) {
+	return recipe.Observe(ctx, v.client.Synced(), v.path, func(view *coord.View) (State, error) {
 		data, stat, err := v.record.Look(view, nil)
 		return state(data, stat), err
 	}, func(a, b State) bool { return a.Version == b.Version })

@@ -138,7 +138,8 @@ func TestAChangeIsMadeOfTheValueThatItReplaces(t *testing.T) {
 		}
 		calls := 0
 		require.NoError(t, v.Change(coordtest.Limited(t), func(now value.State) ([]byte, error) {
-			if calls++; calls == 1 {
+			calls++
+			if calls == 1 {
 				require.NoError(t, other.Change(coordtest.Limited(t), adding("b")))
 			}
 			return adding("c")(now)

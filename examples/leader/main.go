@@ -27,7 +27,7 @@ func replica(ctx context.Context, r *stage.Replica) error {
 		return nil
 	}
 	e, err := election.New(r.Client, "/example/leader",
-		election.WithHealth(100*time.Millisecond, 3, check), election.StopGrace(30*time.Second))
+		election.Health(100*time.Millisecond, 3, check), election.StopGrace(30*time.Second))
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,8 @@ func (p *play) follow(l line) error {
 		return resume(p.victim.process.Process)
 	}
 	if is(p.End) {
-		if p.said++; p.said == p.Times {
+		p.said++
+		if p.said == p.Times {
 			for _, a := range p.cast {
 				_ = a.input.Close()
 			}

@@ -78,7 +78,7 @@ func doubleBarriers(t *testing.T) {
 		}), Ready: again},
 		c{Name: "Leave", Requests: 4, RoundTrips: 4, Do: leave, Ready: both(again, enter), Ends: true, Holds: true},
 		c{Name: "Gather", Requests: 5, RoundTrips: 5, Do: gather, Ready: both(again, enter), Ends: true, Holds: true},
-		c{Name: "Abandon", Requests: 1, RoundTrips: 1, Do: as.ends(func(m *doublebarrier.Member, ctx context.Context) error { return m.Abandon(ctx, nil) }), Ready: both(again, enter), Ends: true, Holds: true},
+		c{Name: "Abandon", Requests: 1, RoundTrips: 1, Do: as.ends(func(m *doublebarrier.Member, ctx context.Context) error { return m.GiveUp(ctx, nil) }), Ready: both(again, enter), Ends: true, Holds: true},
 		c{Name: "Do", Requests: 9, RoundTrips: 8, Holds: true, Do: as.does(func(b *doublebarrier.Barrier, ctx context.Context) error { return b.Do(ctx, inside) }), Ready: again},
 		c{Name: "Status", Requests: 2, RoundTrips: 2, Op: "status", Do: as.does(only((*doublebarrier.Barrier).Status)), Ready: again},
 		c{Name: "Absent", Requests: 1, RoundTrips: 1, Op: "status", Do: as.does(only((*doublebarrier.Barrier).Absent)), Ready: again},
@@ -111,9 +111,9 @@ func queues(t *testing.T) {
 	as.run(
 		t, func(c *coord.Client, path string) (*queue.Queue, error) { return queue.New(c, path) },
 		func(ctx context.Context, o o) error {
-			return invalid(coordtest.Err(queue.New(o.c, o.path, nil)), coordtest.Err(queue.New(o.c, o.path, queue.WithDeadLetters(0))),
-				coordtest.Err(queue.New(o.c, o.path, queue.WithReport(nil))), o.it.Run(ctx, nil),
-				o.it.Put(ctx, nil, nil), o.it.Put(ctx, nil, queue.WithPriority(1000)), o.it.Put(ctx, nil, queue.WithPriority(-1)))
+			return invalid(coordtest.Err(queue.New(o.c, o.path, nil)), coordtest.Err(queue.New(o.c, o.path, queue.DeadLetters(0))),
+				coordtest.Err(queue.New(o.c, o.path, queue.OnEnd(nil))), o.it.Run(ctx, nil),
+				o.it.Put(ctx, nil, nil), o.it.Put(ctx, nil, queue.Priority(1000)), o.it.Put(ctx, nil, queue.Priority(-1)))
 		},
 		c{Name: "Put", Requests: 1, RoundTrips: 1, Once: true, Op: "put", Do: put, Ready: again, Done: length(2)},
 		c{Name: "PutBatch", Requests: 1, RoundTrips: 1, Once: true, Op: "put", Do: three, Ready: again, Done: length(4)},
@@ -234,15 +234,15 @@ func schedules(t *testing.T) {
 				{cron.Attempts(0, 0)},
 				{cron.Keep(0)},
 				{cron.KeepLast(0)},
-				{cron.Missed(0, 0)},
-				{cron.Missed(1001, 0)},
-				{cron.Missed(1, -1)},
-				{cron.Beside(0)},
-				{cron.Beside(1001)},
+				{cron.CatchUp(0, 0)},
+				{cron.CatchUp(1001, 0)},
+				{cron.CatchUp(1, -1)},
+				{cron.MaxConcurrent(0)},
+				{cron.MaxConcurrent(1001)},
 				{cron.Jitter(-1)},
 				{cron.Clock(nil)},
-				{cron.Report(nil)},
-				{cron.Skip(), cron.Beside(2)},
+				{cron.OnEnd(nil)},
+				{cron.Skip(), cron.MaxConcurrent(2)},
 			} {
 				errs = append(errs, coordtest.Err(cron.New(o.c, o.path, minutely{}, opts...)))
 			}

@@ -191,7 +191,7 @@ func elections(t *testing.T) {
 		t, func(c *coord.Client, path string) (*election.Election, error) { return election.New(c, path) },
 		func(ctx context.Context, o *object[*election.Election, *election.Term]) error {
 			return invalid(o.it.Run(ctx, nil, nil), coordtest.Err(o.it.Campaign(ctx, []byte("unlock"))), coordtest.Err(o.it.Campaign(ctx, []byte("__REVOKE__"))),
-				coordtest.Err(election.New(o.c, o.path, election.WithHealth(time.Second, 1, nil))), coordtest.Err(election.New(o.c, o.path, nil)))
+				coordtest.Err(election.New(o.c, o.path, election.Health(time.Second, 1, nil))), coordtest.Err(election.New(o.c, o.path, nil)))
 		},
 		c{Name: "Campaign", Requests: 4, RoundTrips: 3, Op: "campaign", Do: campaign, Ready: again, Block: campaign},
 		c{Name: "TryCampaign", Requests: 5, RoundTrips: 4, Op: "try to campaign", Do: as.keeps(func(e *election.Election, ctx context.Context) (*election.Term, error) {

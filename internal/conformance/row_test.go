@@ -87,7 +87,8 @@ func second[R, V any](f func(R, context.Context) iter.Seq2[V, error]) func(R, co
 	return func(it R, ctx context.Context) error {
 		n := 0
 		for _, err := range f(it, ctx) {
-			if n++; err != nil || n == 2 {
+			n++
+			if err != nil || n == 2 {
 				return err
 			}
 		}

@@ -261,7 +261,8 @@ func (d *desk) help(line string) (verb, text string, err error) {
 			out, _ := exec.CommandContext(d.t.Context(), d.bin+"/zkcoord", append(verbs, "--help")...).Output()
 			d.helps[verb] = string(out)
 		}
-		if text = d.helps[verb]; strings.HasPrefix(text, "Usage:") {
+		text = d.helps[verb]
+		if strings.HasPrefix(text, "Usage:") {
 			return verb, text, nil
 		} else if len(verbs) == 0 {
 			return "", "", errors.New("no such verb")

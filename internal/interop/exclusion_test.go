@@ -191,7 +191,7 @@ func TestALockWithADelayIsSharedWithOtherLanguages(t *testing.T) {
 			h, err := m.Acquire(patient(t))
 			require.NoError(t, err)
 			peer.must(t, "acquire 100", "busy")
-			h.Forfeit(nil) // and the record stays
+			h.Invalidate(nil) // and the record stays
 			peer.must(t, "acquire 60000", "held")
 			require.ErrorIs(t, coordtest.Err(m.TryAcquire(patient(t))), coord.ErrBusy)
 			peer.must(t, "release", "released")

@@ -32,7 +32,8 @@ func lockByHand(conn *zk.Conn, dir string) (node string, err error) {
 			return node, nil
 		}
 		there, _, gone, failed := conn.ExistsW(dir + "/" + names[at-1])
-		if err = failed; err == nil && there {
+		err = failed
+		if err == nil && there {
 			<-gone
 		}
 	}

@@ -165,7 +165,7 @@ func TestGoJavaAndPythonCountTogether(t *testing.T) {
 			opts          []counter.Option
 		}{
 			{c, "/count", "add", java, nil},
-			{c, "/long", "addlong", java, []counter.Option{counter.Long()}},
+			{c, "/long", "addlong", java, []counter.Option{counter.Int64()}},
 			{c, "/curator", "addcurator", python, nil},
 			{k, "/digits", "add", python, nil},
 		} {

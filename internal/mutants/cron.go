@@ -3,7 +3,9 @@ package main
 // schedules is which slots of a schedule are run.
 var schedules = []mutant{
 	off("schedule: one that is over is not run again without a record", in(crons, "TestASlotThatTheLedger"),
-		"Slot.enter", `if is = i >= 0; !is || m.Open[i].Token == s.Token() {`, `if is = true; i < 0 || m.Open[i].Token == s.Token() {`),
+		"Slot.enter", `is = i >= 0
+		if !is || m.Open[i].Token == s.Token() {`, `is = true
+		if i < 0 || m.Open[i].Token == s.Token() {`),
 	off("schedule: one that may run once only is not run again without a record", in(crons, "TestASlotThatMayRunOnceOnly"),
 		"Slot.enter", `c.attempts == 0 || m.Open[i].Begun < c.attempts`, `true`),
 	off("schedule: the mark says that a slot is over before the ledger does", in(crons, "TestASlotThatIsDueWhile"),
@@ -17,7 +19,7 @@ var schedules = []mutant{
 	off("schedule: a slot that has failed stays failed", in(crons, "TestAFailureStaysOnRecord"),
 		"valid", `if c.attempts == 0 {`, `if false {`),
 	off("schedule: one that is to be tried again is looked at when it has ended here", in(crons, "TestAFailureEnds"),
-		"Cron.look", `			v.Until(own[key].Done())`, ""),
+		"Cron.look", `			v.RecheckOn(own[key].Done())`, ""),
 	off("schedule: who waits hears of the end of the one who runs it", in(crons, "TestASlotWhoseClientHasGone"),
 		"Cron.isFree", `v.Get(line.Dir + "/" + ahead[0].Name)`, `c.client.Get(v.Context(), line.Dir+"/"+ahead[0].Name)`),
 	off("schedule: who has chosen it begins it", in(crons, "TestTheCostOfASlot"),
@@ -27,7 +29,7 @@ var schedules = []mutant{
 	off("schedule: a client that stops has not run it", in(crons, "TestASlotWhoseClientStops"),
 		"Slot.perform", `if failure != nil && ctx.Err() != nil {`, `if false {`),
 	off("schedule: a command that is told to end has not run its slot", in(runs, "TestASlotWhoseProcessIsTold"),
-		"shift.complete", `case t.job.signalled && status != term.ExitOK:`, `case false:`),
+		"cronTask.complete", `case t.job.signalled && status != term.ExitOK:`, `case false:`),
 	off("schedule: one that is too late is left out", in(crons, "TestMissedSlots"),
 		"Cron.due", `now.Sub(c.begins(n)) > c.late`, `false`),
 	off("schedule: the newest are made up for", in(crons, "TestMissedSlots"),
@@ -35,7 +37,7 @@ var schedules = []mutant{
 	off("schedule: many are not gone through one by one", in(crons, "TestManyMissed"),
 		"Cron.due", `steps%enough == 0`, `false`),
 	off("schedule: a clock that is set is noticed", in(crons, "TestAClockThatIsSet"),
-		"Cron.look", `min(d.at.Sub(now), patience)`, `d.at.Sub(now)`),
+		"Cron.look", `min(d.at.Sub(now), recheckEvery)`, `d.at.Sub(now)`),
 	off("schedule: a host whose clock is ahead decides for nobody else", in(crons, "TestF65EverySlot"),
 		"Cron.now", `is := own.After(limit)`, `is := false`),
 	off("schedule: the ensemble's time is asked for anew before a clock counts as ahead", in(crons, "TestAClockThatIsSet"),

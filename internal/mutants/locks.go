@@ -8,10 +8,10 @@ var locks = []mutant{
 	off("shared lock: an upgrade is refused", in(coord, "TestAnExclusiveClaimInside"),
 		"Spec.inside", `case s.Exclusive && !held.claim.spec.Exclusive:`, `case false:`),
 	off("inside of a hold: what would wait for that hold is refused", in(lock, "TestADoInsideADo"),
-		"Client.acquireBehind", `c.Fresh().tryInLine(ctx, spec, rule)`,
+		"Client.acquireBehind", `c.Synced().tryInLine(ctx, spec, rule)`,
 		`c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, spec) }, rule, false)`),
 	off("inside of a hold: only the latest state is refused", in(coord, "TestAWriterThatHasGone"),
-		"Client.acquireBehind", `c.Fresh().tryInLine(`, `c.tryInLine(`),
+		"Client.acquireBehind", `c.Synced().tryInLine(`, `c.tryInLine(`),
 	off("local queue: a try that waits ends with its context", in(lock, "TestATryThatWaitsForItsFormer"),
 		"local.try", `_ = release(ctx, []*coord.Hold{former}, nil)`, `_ = former.Release(ctx)`),
 	off("local queue: a try waits for the end of the hold before", in(lock, "TestATryAfterARelease"),
@@ -55,13 +55,13 @@ var locks = []mutant{
 	off("lingering: newcomers of other dialects and recipes are noticed", in(lock, "TestALockThatLingersYields"),
 		"local.contended", `len(line.Foreign(names, d)) > 0 ||`, `false ||`),
 	off("lingering: a request to give up is noticed", in(lock, "TestALockThatLingersYields"),
-		"local.watch", `v.Until(revoked)`, ""),
+		"local.watch", `v.RecheckOn(revoked)`, ""),
 	off("lingering: it ends", in(lock, "TestALockThatLingersIsTakenAgain"),
 		"local.rest", `left := q.linger - time.Since(q.freed)`, `left := q.linger`),
 	off("lingering: it begins anew after each turn", in(lock, "TestALockThatLingersIsTakenAgain"),
 		"local.rest", `		case left > 0:`, `		case false:`),
 	off("Nest looks at the window", in(coord, "TestANestedHold"),
-		"Hold.Nest", `	if err := h.Err(); err != nil {
+		"Hold.Dup", `	if err := h.Err(); err != nil {
 		return nil, opError("nest"`,
 		`	if err := error(nil); err != nil {
 		return nil, opError("nest"`),
@@ -72,9 +72,10 @@ var locks = []mutant{
 	off("local queue: a turn lasts as long as the nests inside of it", in(lock, "TestF55ATurnLasts|TestATurnLasts"),
 		"Hold.another", `&nest{in: h.in, ended: ended}`, `&nest{ended: ended}`),
 	off("local queue: a turn lasts until its transactions are answered", in(lock, "TestATurnLasts"),
-		"Hold.during", `if h.in.use(); named {`, `h.in.use()
+		"Hold.during", `	h.in.use()
+`, `	h.in.use()
 	over := h.in.unuse()
-	if named {`).and("Hold.during", `over := h.in.unuse()`, ""),
+`).and("Hold.during", `over := h.in.unuse()`, ""),
 	off("local queue: a node is given up after a transaction of unknown outcome", in(lock, "TestANodeIsGivenUpAfter"),
 		"Hold.another", `case cl.unsure:`, `case false:`),
 	off("local queue: nothing is attached to a turn", in(lock, "TestF62ATurnDoesNotDecide"),
@@ -86,7 +87,7 @@ var locks = []mutant{
 // semaphore is the semaphore with all its watches.
 var semaphore = []mutant{
 	off("semaphore: the watch on the leases", in(sema, "TestNoWakeUpIsLost"),
-		"Semaphore.await", `names, err = v.Dir(s.nodes.Leases.Dir)`, `names, err = s.client.Children(ctx, s.nodes.Leases.Dir)`),
+		"Semaphore.await", `names, err = v.ChildrenIfAny(s.nodes.Leases.Dir)`, `names, err = s.client.Children(ctx, s.nodes.Leases.Dir)`),
 	off("semaphore: the watch on the limit", in(sema, "TestARaisedLimit"),
 		"Semaphore.await", `s.look(ctx, v, len(leases))`, `s.agree(ctx, len(leases))`),
 	off("semaphore: leases are counted again after ours was made", in(sema, "TestWaitersAreServed"),
@@ -101,7 +102,7 @@ var semaphore = []mutant{
 	off("semaphore: every child counts", in(sema, "TestEveryChildCounts"),
 		"Semaphore.room", `return len(names)-younger <= limit, nil`, `return len(line)-younger <= limit, nil`),
 	off("semaphore: the watch on the place in the queue", in(sema, "TestAWaiterWhoseNodes"),
-		"Semaphore.await", `v.Until(queue.Done())`, ""),
+		"Semaphore.await", `v.RecheckOn(queue.Done())`, ""),
 	off("semaphore: our leases are among those that are counted", in(sema, "TestAWaiterWhoseNodes"),
 		"Semaphore.room", `return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)`, `return false, nil`),
 	off("a lease that was made to be the only one is not granted beside another", in(sema, "TestTwoLeasesDoNotBoth"),
@@ -115,7 +116,7 @@ var semaphore = []mutant{
 	off("max hold: the holder has the time of the grace", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
 		"Bound.Granted", `<-asking.Done()`, ""),
 	off("max hold: a hold that lasts too long ends", in(lock, "TestAHoldThatLastsTooLongEnds"),
-		"Hold.Forfeit", `h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
+		"Hold.Invalidate", `h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
 	off("max hold: a hold that was released in time does not cost the next", in(lock, "TestATurnThatLastsTooLong"),
 		"Bound.Granted", `asking, cancel := context.WithTimeout(held, b.asked)`, `held := context.Background()
 		asking, cancel := context.WithTimeout(held, b.asked)`).and("Bound.Granted", `due.Stop()`, `_ = due`),
@@ -130,8 +131,8 @@ var semaphore = []mutant{
 		"grant.begin", `version, err := g.wait(ctx, string(data), stat)`, `version, err := stat.Version, ctx.Err()`),
 	off("delay: one who gives up leaves the record of the one before", in(lock, "TestTheDelayGoesOn"),
 		"Mutex.afterDelay", `		if err == nil {
-			err = h.Along(`, `		if err == nil || true {
-			err = h.Along(`),
+			err = h.OnRelease(`, `		if err == nil || true {
+			err = h.OnRelease(`),
 	off("delay: it goes on when the one who waits is gone", in(lock, "TestTheDelayGoesOn"),
 		"grant.wait", `if begun > 0 {`, `if false {`),
 	off("delay: the first note is the beginning", in(lock, "TestTheDelayGoesOn"),
@@ -151,11 +152,11 @@ var semaphore = []mutant{
 	off("a downgrade does nothing that goes along with a release", in(coord, "TestADowngradeDoesNot"),
 		"Hold.handOver", `cl.along = nil`, ""),
 	off("a hold that is handed on decides about no node", in(coord, "TestWhatCannotGoAlong"),
-		"Hold.Along", `if h.in != nil {`, `if false {`),
+		"Hold.OnRelease", `if h.in != nil {`, `if false {`),
 	off("command: a check that fails ends the command", in(runs, "TestALeaderWhoseCheckFails"),
 		"holding.unwell", `return h.well.Done()`, `return nil`),
 	off("command: one whose check failed says so", in(runs, "TestALeaderWhoseCheckFails"),
-		"turn.complete", `if why == nil {`, `if true || why == nil {`),
+		"lockTask.complete", `if why == nil {`, `if true || why == nil {`),
 	off("command: a key moves when nothing of its command is left", in(runs, "TestAKeyMovesWhenNothing"),
 		"shardsMember.watch", `g.Drain(m.verb.DrainTimeout)`, `g.Signal(15)`),
 	off("command: one whose guard was killed begins anew", in(runs, "TestACommandWhoseGuardWasKilled"),

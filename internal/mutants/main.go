@@ -5,7 +5,7 @@
 // the original.
 //
 //	go run ./internal/mutants            all, as "make mutants" does
-//	go run ./internal/mutants -run Vouch those whose name contains Vouch
+//	go run ./internal/mutants -run AwaitWindow those whose name contains AwaitWindow
 //	go run ./internal/mutants -show      with what the tests said, to see that
 //	                                     they failed for the right reason
 //

@@ -11,7 +11,7 @@ var remove = []mutant{
 	off("remove: another's node is not the recipe's", in(shared, "TestRemoveRefusesAnothers"),
 		"Tree.part", `Who: another`, `Who: another[:0]`),
 	off("remove: the latest state counts", in(shared, "TestRemoveLooksAtTheLatest"),
-		"Remove", `c.Fresh()`, `c`),
+		"Remove", `c.Synced()`, `c`),
 	off("no recipe has the servers' own nodes", in(shared, "TestTheServersOwnNodes"),
 		"CheckPlace", `case strings.HasPrefix(path+"/", "/zookeeper/"):`, `case false:`),
 }

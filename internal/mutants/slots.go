@@ -29,10 +29,10 @@ var slots = []mutant{
 	off("slot: an owner without a number queues", in(numbers, "TestTwoTries"),
 		"attempt.choose", `if a.place == nil && a.owner != "" {`, `if a.place == nil && a.owner != "" && !a.try {`),
 	off("slot: a place in the line that is lost is noticed", in(numbers, "TestAPlaceInTheLine"),
-		"attempt.choose", `v.Until(a.place.Done())`, `_ = v`).
+		"attempt.choose", `v.RecheckOn(a.place.Done())`, `_ = v`).
 		and("Slots.acquire", `case !errors.Is(err, coord.ErrLost):`, `default:`),
 	off("slot: the number of a holder is not forgotten", in(numbers, "TestAnOwnerIsForgotten"),
 		"Slots.forget", `if errors.Is(err, coord.ErrNodeExists) {`, `if false {`),
 	off("an owner is looked for in the latest state before it is called forgotten", in(numbers, "TestAnOwnerIsForgottenThough"),
-		"Slots.forget", `s.client.Fresh()`, `s.client`),
+		"Slots.forget", `s.client.Synced()`, `s.client`),
 }

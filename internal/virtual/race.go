@@ -27,13 +27,15 @@ var (
 func onOneProcessor() (restore func()) {
 	mu.Lock()
 	defer mu.Unlock()
-	if running++; running == 1 {
+	running++
+	if running == 1 {
 		processors = runtime.GOMAXPROCS(1)
 	}
 	return func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if running--; running == 0 {
+		running--
+		if running == 0 {
 			runtime.GOMAXPROCS(processors)
 		}
 	}

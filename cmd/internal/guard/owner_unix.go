@@ -181,7 +181,8 @@ func (p *Process) read(reports io.ReadCloser, orders io.Closer) {
 		if from.Decode(&e) != nil {
 			break
 		}
-		if over = e.Kind == Exited || e.Kind == Failed || e.Kind == Gone; over {
+		over = e.Kind == Exited || e.Kind == Failed || e.Kind == Gone
+		if over {
 			p.lives()
 		}
 		p.knows(e)

@@ -18,12 +18,12 @@ func prevail() {
 	threads, _ := os.ReadDir("/proc/self/task") // those to come inherit it
 	for _, thread := range threads {
 		if tid, err := strconv.Atoi(thread.Name()); err == nil {
-			hurry(tid)
+			raisePriority(tid)
 		}
 	}
 }
 
-func hurry(tid int) {
+func raisePriority(tid int) {
 	if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0) == nil {
 		return
 	}

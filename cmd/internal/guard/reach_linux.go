@@ -59,7 +59,8 @@ func eachDescendant(visit func(pid int)) {
 	family := map[int]bool{os.Getpid(): true}
 	var others []process
 	meet := func(p process) {
-		if family[p.pid] = true; p.lives {
+		family[p.pid] = true
+		if p.lives {
 			visit(p.pid)
 		}
 	}

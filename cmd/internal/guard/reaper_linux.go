@@ -91,11 +91,11 @@ func childless() bool {
 	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
 }
 
-// depart ends the reaper. If the owner is gone, it keeps the owner's files open
-// until nothing is left of the command, discards the file that the owner made
-// for it, and then becomes the verb Farewell. If
-// something is left for as long as the farewell has time, it just ends.
-func depart(left <-chan *legacy, discard string) {
+// exitLegacies ends the reaper. If the owner is gone, it keeps the owner's
+// files open until nothing is left of the command, discards the file that the
+// owner made for it, and then becomes the verb Farewell. If something is left
+// for as long as the farewell has time, it just ends.
+func exitLegacies(left <-chan *legacy, discard string) {
 	l := <-left
 	if l == nil {
 		return
@@ -137,7 +137,7 @@ func reaper(discard string) error {
 		}
 		close(abandoned)
 	}()
-	defer func() { depart(left, discard) }()
+	defer func() { exitLegacies(left, discard) }()
 	ended := reap(guard)
 	for waiting := true; waiting; {
 		select {

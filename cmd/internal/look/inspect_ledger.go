@@ -101,7 +101,8 @@ func newLedgerReport(ctx context.Context, client *coord.Client, ledger *once.Onc
 		if err != nil {
 			return nil, err
 		}
-		if l.More = len(l.all) == mostJobs; l.More {
+		l.More = len(l.all) == mostJobs
+		if l.More {
 			break
 		}
 		l.all = append(l.all, res)

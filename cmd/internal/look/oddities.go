@@ -91,7 +91,7 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"poisoned-item", "its consumers do not move it to the dead letters (receive --dead, WithDeadLetters): queue bury or drop takes it out",
+		"poisoned-item", "its consumers do not move it to the dead letters (receive --dead, DeadLetters): queue bury or drop takes it out",
 		func(r Report) string {
 			n := r.Queue.often()
 			return is(n > 0, "%s %d times or more", term.Plural(n, "item was delivered", "items were delivered"), TooOften)

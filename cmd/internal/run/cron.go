@@ -157,14 +157,14 @@ func (v *CronVerb) description() string {
 
 func (v *CronVerb) open(client *coord.Client, s coordcron.Schedule) (*coordcron.Cron, error) {
 	missed := map[string]coordcron.Option{
-		"skip": coordcron.Missed(1, lateSlot), "last": coordcron.Missed(1, 0), "all": coordcron.Missed(allMissed, 0),
+		"skip": coordcron.CatchUp(1, lateSlot), "last": coordcron.CatchUp(1, 0), "all": coordcron.CatchUp(allMissed, 0),
 	}
 	opts := []coordcron.Option{missed[v.Missed], coordcron.Describe(v.description())}
 	switch v.Overlap {
 	case "skip":
 		opts = append(opts, coordcron.Skip())
 	case "beside":
-		opts = append(opts, coordcron.Beside(slotsTogether))
+		opts = append(opts, coordcron.MaxConcurrent(slotsTogether))
 	}
 	if v.Jitter != nil {
 		opts = append(opts, coordcron.Jitter(*v.Jitter))
@@ -197,7 +197,7 @@ func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for connected := false; ; {
-		t := &shift{verb: v, job: j, schedule: schedule}
+		t := &cronTask{verb: v, job: j, schedule: schedule}
 		j.task = t
 		err := j.run(s, c)
 		status := &term.ExitError{Code: term.ExitOK}
@@ -221,8 +221,8 @@ func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 }
 
-// shift is the task of a command that runs a slot.
-type shift struct {
+// cronTask is the task of a command that runs a slot.
+type cronTask struct {
 	verb      *CronVerb
 	job       *job
 	schedule  coordcron.Schedule
@@ -231,7 +231,7 @@ type shift struct {
 	ended     bool // the command has
 }
 
-func (t *shift) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
+func (t *cronTask) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
 	t.connected = true
 	c, err := t.verb.open(client, t.schedule)
 	if err != nil {
@@ -243,7 +243,7 @@ func (t *shift) acquire(ctx context.Context, _ *conn.Connection, client *coord.C
 	return alone(t.slot), nil
 }
 
-func (t *shift) look(ctx context.Context, client *coord.Client, _ look.Names) (look.Situation, error) {
+func (t *cronTask) look(ctx context.Context, client *coord.Client, _ look.Names) (look.Situation, error) {
 	c, err := t.verb.open(client, t.schedule)
 	if err != nil {
 		return look.Situation{}, err
@@ -256,27 +256,27 @@ func (t *shift) look(ctx context.Context, client *coord.Client, _ look.Names) (l
 	return look.Situation{Text: text, Key: text, Fields: stateStory(state)}, err
 }
 
-func (t *shift) name() string {
+func (t *cronTask) name() string {
 	if t.slot == nil {
 		return "a slot"
 	}
 	return "the slot " + t.slot.Key
 }
 
-func (t *shift) prepare(cmd *exec.Cmd) error {
+func (t *cronTask) prepare(cmd *exec.Cmd) error {
 	cmd.Env = append(cmd.Env, "COORD_INSTANT="+t.slot.Key, "COORD_ATTEMPT="+strconv.Itoa(t.slot.Attempt))
 	return nil
 }
 
 // giveBack leaves the slot to another process.
-func (t *shift) giveBack() error {
+func (t *cronTask) giveBack() error {
 	t.slot.Abandon()
 	return nil
 }
 
 // complete puts the end on record. A command that failed because this process
 // was told to end has not run its slot.
-func (t *shift) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
+func (t *cronTask) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
 	t.ended = true
 	var failure error
 	switch {
@@ -295,8 +295,8 @@ func (t *shift) complete(status int, asked bool, _ func() (context.Context, func
 	return status, nil
 }
 
-func (t *shift) story(held float64, _ error) map[string]any {
-	story := alone(t.slot).story()
+func (t *cronTask) summary(held float64, _ error) map[string]any {
+	story := alone(t.slot).summary()
 	story["slot"], story["attempt"], story["held"] = t.slot.Key, t.slot.Attempt, held
 	return story
 }

@@ -50,7 +50,7 @@ Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeed
 
 // Run waits for the others, runs the command, and waits for the others again.
 func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
-	p := &place{verb: v, streams: s}
+	p := &barrierTask{verb: v, streams: s}
 	defer func() { _ = os.Remove(p.file) }() // there may be none
 	return (&job{
 		task: p, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
@@ -66,8 +66,8 @@ func (v *DoubleBarrierVerb) Validate() error {
 	return v.commandLine.Validate()
 }
 
-// place is the task of a command in a round.
-type place struct {
+// barrierTask is the task of a command in a round.
+type barrierTask struct {
 	verb    *DoubleBarrierVerb
 	streams *term.Streams
 	barrier *doublebarrier.Barrier
@@ -76,7 +76,7 @@ type place struct {
 	results [][]byte
 }
 
-func (p *place) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
+func (p *barrierTask) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
 	var opts []doublebarrier.Option
 	if p.verb.Next {
 		opts = append(opts, doublebarrier.WaitForNextRound())
@@ -104,11 +104,11 @@ func (p *place) acquire(ctx context.Context, _ *conn.Connection, client *coord.C
 	return alone(p.member), nil
 }
 
-func (p *place) name() string {
+func (p *barrierTask) name() string {
 	return fmt.Sprintf("the place in round %d of %s", p.member.Round(), p.verb.Path)
 }
 
-func (p *place) prepare(cmd *exec.Cmd) error {
+func (p *barrierTask) prepare(cmd *exec.Cmd) error {
 	m := p.member
 	cmd.Env = append(cmd.Env, "COORD_ROUND="+strconv.FormatInt(m.Round(), 10),
 		"COORD_INDEX="+strconv.Itoa(m.Index()), "COORD_MEMBERS="+strconv.Itoa(m.Count()))
@@ -124,10 +124,10 @@ func (p *place) prepare(cmd *exec.Cmd) error {
 	return file.Close()
 }
 
-func (p *place) discarded() string { return p.file }
+func (p *barrierTask) discarded() string { return p.file }
 
 // leave waits for the others, and shows the results, if they are wanted.
-func (p *place) leave(ctx context.Context) error {
+func (p *barrierTask) leave(ctx context.Context) error {
 	defer p.reportEach(ctx, p.whoHasNotFinished)()
 	if !p.verb.Results {
 		return p.member.Leave(ctx)
@@ -147,7 +147,7 @@ func (p *place) leave(ctx context.Context) error {
 
 // inOneLine quotes a result that has several lines, or begins as a quoted one:
 // no part of it looks like the line of another member.
-func (p *place) inOneLine(result []byte) string {
+func (p *barrierTask) inOneLine(result []byte) string {
 	text := string(bytes.TrimSuffix(result, []byte("\n")))
 	if strings.ContainsAny(text, "\n\r") || strings.HasPrefix(text, `"`) {
 		return strconv.Quote(text)
@@ -157,7 +157,7 @@ func (p *place) inOneLine(result []byte) string {
 
 // reportEach tells something again and again, with --report, until the function
 // that it returns is called.
-func (p *place) reportEach(ctx context.Context, what func(ctx context.Context) (string, error)) (end func()) {
+func (p *barrierTask) reportEach(ctx context.Context, what func(ctx context.Context) (string, error)) (end func()) {
 	if p.verb.Report == nil {
 		return func() {}
 	}
@@ -179,12 +179,12 @@ func (p *place) reportEach(ctx context.Context, what func(ctx context.Context) (
 	return end
 }
 
-func (p *place) whoHasCome(ctx context.Context) (string, error) {
+func (p *barrierTask) whoHasCome(ctx context.Context) (string, error) {
 	status, err := p.barrier.Status(ctx)
 	return fmt.Sprintf("%d of %d have come", len(status.Waiting), p.verb.N), err
 }
 
-func (p *place) whoHasNotFinished(ctx context.Context) (string, error) {
+func (p *barrierTask) whoHasNotFinished(ctx context.Context) (string, error) {
 	absent, err := p.barrier.Absent(ctx)
 	if len(absent) == 0 {
 		return "", err
@@ -197,23 +197,23 @@ func (p *place) whoHasNotFinished(ctx context.Context) (string, error) {
 }
 
 // giveBack makes this member missing.
-func (p *place) giveBack() error {
+func (p *barrierTask) giveBack() error {
 	p.abandon(errors.New("the command was not run"))
 	return nil
 }
 
 // abandon makes this member missing, and says why. If that fails, the others
 // wait until the session has expired.
-func (p *place) abandon(cause error) {
+func (p *barrierTask) abandon(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
-	_ = p.member.Abandon(ctx, cause)
+	_ = p.member.GiveUp(ctx, cause)
 }
 
 // complete leaves if the command has succeeded: it waits for the others, until
 // a signal comes. A command that was asked to end may only have tidied up: its
 // member is missing.
-func (p *place) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+func (p *barrierTask) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
 	var cause error
 	defer func() { p.abandon(cause) }() // has an effect unless it has left
 	switch {
@@ -246,7 +246,7 @@ func (p *place) complete(status int, asked bool, patience func() (context.Contex
 	return term.ExitOwnFault, err
 }
 
-func (p *place) story(inside float64, err error) map[string]any {
+func (p *barrierTask) summary(inside float64, err error) map[string]any {
 	missing, reasons := []int{}, map[int]string{}
 	var incomplete *doublebarrier.IncompleteError
 	if errors.As(err, &incomplete) {
@@ -273,7 +273,7 @@ func (p *place) story(inside float64, err error) map[string]any {
 }
 
 // look says how many have come, or are in the round that is under way.
-func (p *place) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+func (p *barrierTask) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N)
 	if err != nil {
 		return look.Situation{}, err

@@ -115,7 +115,7 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	j := &job{
-		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect}, late: "no turn", Verbose: v.Verbose,
+		task: &lockTask{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect}, late: "no turn", Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
@@ -143,10 +143,10 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 }
 
 // candidate stands for election. It does not try: others may stand, too.
-func (v *ElectVerb) candidate(stands *turn) (acquirer[holding], error) {
+func (v *ElectVerb) candidate(stands *lockTask) (acquirer[holding], error) {
 	var opts []election.Option
 	if v.Priority != nil {
-		opts = append(opts, election.WithPriority(*v.Priority))
+		opts = append(opts, election.Priority(*v.Priority))
 	}
 	if v.dialect != "" {
 		opts = append(opts, election.Dialect(v.dialect))

@@ -74,8 +74,8 @@ func (h holding) nodes() (nodes []string) {
 	return nodes
 }
 
-// story has the nodes and tokens, for the JSON object at the end.
-func (h holding) story() map[string]any {
+// summary has the nodes and tokens, for the JSON object at the end.
+func (h holding) summary() map[string]any {
 	var tokens []int64
 	for _, hold := range h.holds {
 		if hold.Token() != 0 {

@@ -23,11 +23,11 @@ import (
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
-// turn is the task of a command under a lock, or under several: all are held,
-// or none.
-type turn struct {
+// lockTask is the task of a command under a lock, or under several: all are
+// held, or none.
+type lockTask struct {
 	paths conn.NodePaths
-	open  func(*turn) (acquirer[holding], error)
+	open  func(*lockTask) (acquirer[holding], error)
 	try   bool
 	slots *int // nil: a lock without
 	// The line's, if that is described, or "".
@@ -45,7 +45,7 @@ type turn struct {
 
 // one is the lock at one of the paths.
 type one struct {
-	*turn
+	*lockTask
 	path conn.NodePath
 	get  acquirer[*coord.Hold]
 }
@@ -64,7 +64,7 @@ func (o one) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 }
 
 // all acquires the locks at all the paths, as one.
-func (v *LockVerb) all(t *turn) (acquirer[holding], error) {
+func (v *LockVerb) all(t *lockTask) (acquirer[holding], error) {
 	var locks []lock.Acquirer
 	for _, path := range t.paths {
 		acquire, err := v.open(t.client, path)
@@ -97,7 +97,7 @@ func (v *LockVerb) all(t *turn) (acquirer[holding], error) {
 // refuseNested refuses several locks if this process runs under one of them.
 // It does so before it waits for any: the locks that come first may be held by
 // processes that wait for what this one runs under.
-func (t *turn) refuseNested(ctx context.Context) error {
+func (t *lockTask) refuseNested(ctx context.Context) error {
 	if t.try || len(t.paths) == 1 {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (t *turn) refuseNested(ctx context.Context) error {
 
 // acquire gets the locks. A try waits for the servers' answer no longer than
 // connecting may take.
-func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Client) (holding, error) {
+func (t *lockTask) acquire(ctx context.Context, c *conn.Connection, client *coord.Client) (holding, error) {
 	t.client = client
 	t.at.Store(&t.paths[0])
 	if err := t.refuseNested(ctx); err != nil {
@@ -151,7 +151,7 @@ func try(ctx context.Context, c *conn.Connection, acquire func(ctx context.Conte
 }
 
 // await waits for the locks. It waits in line only while the checks succeed.
-func (t *turn) await(ctx context.Context, acquire acquirer[holding]) (holding, error) {
+func (t *lockTask) await(ctx context.Context, acquire acquirer[holding]) (holding, error) {
 	for {
 		if err := t.health.Await(ctx); err != nil {
 			return holding{}, err
@@ -174,18 +174,18 @@ func (t *turn) await(ctx context.Context, acquire acquirer[holding]) (holding, e
 }
 
 // hold has the command run under the locks.
-func (t *turn) hold(well context.Context, stop func()) holding {
+func (t *lockTask) hold(well context.Context, stop func()) holding {
 	t.unwell = func() error { return context.Cause(well) }
 	t.held.well, t.held.stop = well, stop
 	return t.held
 }
 
-func (t *turn) name() string { return t.paths.String() }
+func (t *lockTask) name() string { return t.paths.String() }
 
-func (*turn) prepare(*exec.Cmd) error { return nil }
+func (*lockTask) prepare(*exec.Cmd) error { return nil }
 
 // giveBack releases the locks; it says so when it cannot know that it did.
-func (t *turn) giveBack() error {
+func (t *lockTask) giveBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	if err := t.held.release(ctx); err != nil {
@@ -195,7 +195,7 @@ func (t *turn) giveBack() error {
 	return nil
 }
 
-func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
+func (t *lockTask) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
 	why, err := t.unwell(), t.giveBack()
 	if why == nil {
 		return status, err
@@ -203,8 +203,8 @@ func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) 
 	return term.ExitLost, errors.Join(fmt.Errorf("ended the command: %w", why), err)
 }
 
-func (t *turn) story(held float64, _ error) map[string]any {
-	story := t.held.story()
+func (t *lockTask) summary(held float64, _ error) map[string]any {
+	story := t.held.summary()
 	story["held"] = held
 	return story
 }
@@ -263,7 +263,7 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	c.Describes = v.Slots == nil && !v.Shared
 	v.dialect = c.LineDialect()
 	return (&job{
-		task: &turn{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
+		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
@@ -334,7 +334,7 @@ func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*co
 
 // look says who holds the lock, of several the one that is waited for, and the
 // place in its line.
-func (t *turn) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+func (t *lockTask) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	at := *t.at.Load()
 	dir, holders, line, err := t.parties(ctx, client, at)
 	if err != nil {
@@ -363,7 +363,7 @@ func (t *turn) look(ctx context.Context, client *coord.Client, own look.Names) (
 }
 
 // parties lists who holds, in which directory, and who waits.
-func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
+func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
 	if t.slots != nil {
 		return t.slotParties(ctx, client, path)
 	}
@@ -391,7 +391,7 @@ func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.Node
 	return string(path), holders, line, err
 }
 
-func (t *turn) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
+func (t *lockTask) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
 	at := layout.SemaphoreAt(client.Dialect(), string(path))
 	found, err := look.Children(ctx, client, at.Leases.Dir)
 	if err != nil {

@@ -79,7 +79,7 @@ func (v *OnceVerb) onRecord(ctx context.Context, client *coord.Client, o *once.O
 	if err != nil {
 		return err
 	}
-	_, there, err := client.Fresh().Exists(ctx, line.Dir+"/record")
+	_, there, err := client.Synced().Exists(ctx, line.Dir+"/record")
 	if err == nil && !there {
 		err = term.ExitWith(term.ExitFailed, "nothing is on record of %q at %s", v.Key, v.Path)
 	}
@@ -109,7 +109,7 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 			return s.Print(map[string]any{"path": string(v.Path), "key": v.Key}, "")
 		})
 	}
-	e := &errand{verb: v}
+	e := &onceTask{verb: v}
 	j := &job{
 		task: e, late: "not done", Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
@@ -120,7 +120,8 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	story := jobStory(e.found)
 	story["path"], story["status"], story["ran"] = v.Path, term.ExitOK, false
-	if s.Tell(story); !s.JSON {
+	s.Tell(story)
+	if !s.JSON {
 		s.Note("%q was done %s ago by %s, at attempt %d, and ended with status 0", v.Key,
 			term.Ago(e.found.Begun.Add(e.found.Took)), term.Plain(e.found.By), e.found.Attempt)
 	}
@@ -144,14 +145,14 @@ func (v *OnceVerb) open(client *coord.Client) (*once.Once, error) {
 	return once.New(client, string(v.Path), opts...)
 }
 
-// errand is the task of a command that runs once.
-type errand struct {
+// onceTask is the task of a command that runs once.
+type onceTask struct {
 	verb  *OnceVerb
 	run   *once.Run   // nil if the command is not to run
 	found once.Result // then
 }
 
-func (e *errand) acquire(ctx context.Context, c *conn.Connection, client *coord.Client) (holding, error) {
+func (e *onceTask) acquire(ctx context.Context, c *conn.Connection, client *coord.Client) (holding, error) {
 	o, err := e.verb.open(client)
 	if err != nil {
 		return holding{}, err
@@ -181,7 +182,7 @@ func (e *errand) acquire(ctx context.Context, c *conn.Connection, client *coord.
 	return alone(e.run), nil
 }
 
-func (e *errand) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+func (e *onceTask) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	o, err := once.New(client, string(e.verb.Path))
 	if err != nil {
 		return look.Situation{}, err
@@ -191,22 +192,22 @@ func (e *errand) look(ctx context.Context, client *coord.Client, own look.Names)
 		return look.Situation{}, err
 	}
 	dir := conn.NodePath(line.Dir)
-	t := &turn{paths: conn.NodePaths{dir}, plain: true}
+	t := &lockTask{paths: conn.NodePaths{dir}, plain: true}
 	t.at.Store(&dir)
 	return t.look(ctx, client, own)
 }
 
-func (e *errand) name() string { return fmt.Sprintf("the lock of %q", e.verb.Key) }
+func (e *onceTask) name() string { return fmt.Sprintf("the lock of %q", e.verb.Key) }
 
-func (e *errand) prepare(cmd *exec.Cmd) error {
+func (e *onceTask) prepare(cmd *exec.Cmd) error {
 	cmd.Env = append(cmd.Env, "COORD_KEY="+e.verb.Key, "COORD_ATTEMPT="+strconv.Itoa(e.run.Attempt))
 	return nil
 }
 
 // giveBack puts on record that the command was not run. The attempt counts.
-func (e *errand) giveBack() error { return e.end(errors.New("the command was not run")) }
+func (e *onceTask) giveBack() error { return e.end(errors.New("the command was not run")) }
 
-func (e *errand) end(failure error) error {
+func (e *onceTask) end(failure error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
 	_, err := e.run.End(ctx, nil, failure)
@@ -215,7 +216,7 @@ func (e *errand) end(failure error) error {
 
 // complete puts the end on record. A command that was asked to end may only
 // have tidied up.
-func (e *errand) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
+func (e *onceTask) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
 	switch {
 	case asked && status == term.ExitOK:
 		failure := errors.New("another client asked for the lock before the command ended")
@@ -229,8 +230,8 @@ func (e *errand) complete(status int, asked bool, _ func() (context.Context, fun
 	return term.ExitOK, nil
 }
 
-func (e *errand) story(held float64, _ error) map[string]any {
-	story := alone(e.run).story()
+func (e *onceTask) summary(held float64, _ error) map[string]any {
+	story := alone(e.run).summary()
 	story["key"], story["attempt"], story["ran"], story["held"] = e.verb.Key, e.run.Attempt, true, held
 	return story
 }

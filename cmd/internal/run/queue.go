@@ -92,7 +92,7 @@ func (v *queuePut) Run(s *term.Streams, c *conn.Connection) error {
 func (v *queuePut) put(q *queue.Queue, batch [][]byte, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), within, conn.GaveUp(within))
 	defer cancel()
-	return q.PutBatch(ctx, batch, queue.WithPriority(v.Priority))
+	return q.PutBatch(ctx, batch, queue.Priority(v.Priority))
 }
 
 // items gives the arguments, or the lines of standard input as they come.

@@ -56,7 +56,7 @@ func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	d := &delivery{verb: v}
+	d := &queueTask{verb: v}
 	defer func() { _ = d.input.Close() }() // there may be none
 	return (&job{
 		task: d, late: "no item", Verbose: v.Verbose,
@@ -64,17 +64,17 @@ func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
 	}).run(s, c)
 }
 
-// delivery is the task of a command that processes an item.
-type delivery struct {
+// queueTask is the task of a command that processes an item.
+type queueTask struct {
 	verb  *queueReceive
 	input *os.File
 	item  *queue.Item
 }
 
-func (d *delivery) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
-	opts := []queue.Option{queue.WithBackoff(d.verb.Backoff)}
+func (d *queueTask) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
+	opts := []queue.Option{queue.Backoff(d.verb.Backoff)}
 	if d.verb.Dead != nil {
-		opts = append(opts, queue.WithDeadLetters(*d.verb.Dead))
+		opts = append(opts, queue.DeadLetters(*d.verb.Dead))
 	}
 	q, err := queue.New(client, string(d.verb.Path), opts...)
 	if err != nil {
@@ -94,12 +94,12 @@ func (d *delivery) acquire(ctx context.Context, _ *conn.Connection, client *coor
 	return alone(d.item), nil
 }
 
-func (*delivery) name() string { return "the item" }
+func (*queueTask) name() string { return "the item" }
 
 // prepare makes the item the command's input. It is a file without a name: from
 // a pipe, the command would read half an item as if it were whole when this
 // process dies while it writes.
-func (d *delivery) prepare(cmd *exec.Cmd) error {
+func (d *queueTask) prepare(cmd *exec.Cmd) error {
 	_, err := d.input.Write(d.item.Data)
 	if err == nil {
 		err = d.input.Truncate(int64(len(d.item.Data)))
@@ -118,7 +118,7 @@ func (d *delivery) prepare(cmd *exec.Cmd) error {
 
 // giveBack gives the item to the next consumer. If that fails, it goes to the
 // next when this session ends, which is now.
-func (d *delivery) giveBack() error {
+func (d *queueTask) giveBack() error {
 	ctx, cancel := conn.Within(context.Background(), ackWithin)
 	defer cancel()
 	if err := d.item.Nack(ctx, 0); err != nil && !errors.Is(err, queue.ErrStale) {
@@ -129,7 +129,7 @@ func (d *delivery) giveBack() error {
 
 // complete gives the item back also when the command was asked to end and
 // succeeded all the same: it may only have tidied up.
-func (d *delivery) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
+func (d *queueTask) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
 	switch {
 	case asked && status == term.ExitOK:
 		return term.ExitLost, cmp.Or(d.giveBack(), errors.New("another client asked for the item before the command ended"))
@@ -144,13 +144,13 @@ func (d *delivery) complete(status int, asked bool, _ func() (context.Context, f
 	return term.ExitOK, nil
 }
 
-func (d *delivery) story(held float64, _ error) map[string]any {
+func (d *queueTask) summary(held float64, _ error) map[string]any {
 	return map[string]any{"priority": d.item.Priority, "deliveries": d.item.Deliveries, "held": held}
 }
 
 // look says what is in the queue, who has items of it, and the place in the
 // line of the idle.
-func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+func (d *queueTask) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	q, err := queue.New(client, string(d.verb.Path))
 	if err != nil {
 		return look.Situation{}, err

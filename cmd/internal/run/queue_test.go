@@ -161,7 +161,7 @@ func TestF95DeadLettersArePutBackToTheLastByte(t *testing.T) {
 		items := []string{"--help", "--json", "--priority=7", "--zk=127.0.0.1:9", "--", "", "\x00a\x00", "line\n\n"}
 		var first string
 		for i, item := range items {
-			require.NoError(t, q.Put(t.Context(), []byte(item), queue.WithPriority(i)))
+			require.NoError(t, q.Put(t.Context(), []byte(item), queue.Priority(i)))
 			require.NoError(t, cmdtest.Must(q.Receive(t.Context())).Bury(t.Context(), "bad"))
 			if i == 0 {
 				first = cmdtest.Must(q.DeadLetters(t.Context()))[0].Name
@@ -213,7 +213,7 @@ func TestDeadLettersAreAcknowledgedAndStay(t *testing.T) {
 
 func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
 	w := cmdtest.World(t)
-	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q"), queue.WithBackoff(0)))
+	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q"), queue.Backoff(0)))
 	require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("poison"), []byte("good")}))
 	deliver := func() {
 		t.Helper()

@@ -57,7 +57,7 @@ type task interface {
 	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
 	// story returns what the JSON object at the end has besides the fields of
 	// every command. held is how long the hold lasted.
-	story(held float64, err error) map[string]any
+	summary(held float64, err error) map[string]any
 }
 
 // grace is the time between TERM and KILL, given the session timeout. The

@@ -191,7 +191,7 @@ func (r *run) perform() (status int, err error) {
 
 // account is the JSON object of the end.
 func (r *run) account(status int, err error) map[string]any {
-	story := r.story(term.Seconds(time.Since(r.granted)), err)
+	story := r.summary(term.Seconds(time.Since(r.granted)), err)
 	term.Put(story, "path", r.Paths)
 	story["status"], story["lost"] = status, r.lost
 	story["waited"] = term.Seconds(r.granted.Sub(r.begun))

@@ -87,7 +87,7 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 			return s.Print(map[string]any{"path": string(v.Path), "owner": v.Forget}, "")
 		})
 	}
-	at := &seat{turn: &turn{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v, streams: s}
+	at := &slotTask{lockTask: &lockTask{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v, streams: s}
 	at.open = at.take
 	return (&job{
 		task: at, late: "no number", Verbose: v.Verbose,
@@ -104,15 +104,15 @@ func (v *SlotVerb) hasNumber(ctx context.Context, all *slots.Slots) error {
 	return err
 }
 
-// seat is the task of a command with a number.
-type seat struct {
-	*turn
+// slotTask is the task of a command with a number.
+type slotTask struct {
+	*lockTask
 	verb    *SlotVerb
 	streams *term.Streams
 	slot    *slots.Slot
 }
 
-func (t *seat) take(*turn) (acquirer[holding], error) {
+func (t *slotTask) take(*lockTask) (acquirer[holding], error) {
 	var opts []slots.Option
 	if v := t.verb; v.Durable != "" {
 		cooldown := time.Duration(0)
@@ -138,31 +138,31 @@ func (t *seat) take(*turn) (acquirer[holding], error) {
 	}, err
 }
 
-func (t *seat) name() string { return fmt.Sprintf("slot %d of %s", t.slot.Number, t.verb.Path) }
+func (t *slotTask) name() string { return fmt.Sprintf("slot %d of %s", t.slot.Number, t.verb.Path) }
 
-func (t *seat) prepare(cmd *exec.Cmd) error {
+func (t *slotTask) prepare(cmd *exec.Cmd) error {
 	cmd.Env = append(cmd.Env, "COORD_SLOT="+strconv.Itoa(t.slot.Number))
 	return nil
 }
 
 // complete gives the number back. A command that was asked to end may only have
 // tidied up.
-func (t *seat) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
-	status, err := t.turn.complete(status, asked, patience)
+func (t *slotTask) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+	status, err := t.lockTask.complete(status, asked, patience)
 	if asked && status == term.ExitOK {
 		return term.ExitLost, errors.Join(errors.New("another client asked for the number before the command ended"), err)
 	}
 	return status, err
 }
 
-func (t *seat) story(held float64, err error) map[string]any {
-	story := t.turn.story(held, err)
+func (t *slotTask) summary(held float64, err error) map[string]any {
+	story := t.lockTask.summary(held, err)
 	story["slot"] = t.slot.Number
 	return story
 }
 
 // look says who holds numbers, and the place in the line.
-func (t *seat) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+func (t *slotTask) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	nodes := layout.SlotNodes(t.verb.Path)
 	names, err := look.Children(ctx, client, nodes.Held())
 	if err != nil {

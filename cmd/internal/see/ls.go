@@ -156,7 +156,7 @@ func (v *HeldVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	all, text := true, ""
 	for i := range asked {
-		if err := ask(ctx, client.Fresh(), &asked[i]); err != nil {
+		if err := ask(ctx, client.Synced(), &asked[i]); err != nil {
 			return term.ExitWith(term.ExitUnavailable, "it cannot be known whether %s is held: %w", asked[i].Path, err)
 		}
 		all = all && asked[i].Held

@@ -162,7 +162,7 @@ func (v *UIVerb) act(client *coord.Client, do func(context.Context, *coord.Clien
 		if len(found) == 0 {
 			return errors.New("another session has " + target.Node + " by now")
 		}
-		fresh := client.Fresh()
+		fresh := client.Synced()
 		for _, c := range found {
 			// A claim on a queue's item has the same name in every hand.
 			stat, there, err := fresh.Exists(ctx, c.Node)

@@ -68,7 +68,7 @@ func (k *keyboard) quits() bool {
 	k.take()
 	select {
 	case sig := <-k.signals:
-		k.heed(sig)
+		k.handle(sig)
 		return false
 	default:
 	}
@@ -90,7 +90,7 @@ func (k *keyboard) quits() bool {
 }
 
 // heed puts the modes back, and then lets a signal have its default effect.
-func (k *keyboard) heed(sig os.Signal) {
+func (k *keyboard) handle(sig os.Signal) {
 	switch sig {
 	case syscall.SIGTSTP:
 		k.give()

@@ -218,7 +218,8 @@ func Cut(line string, columns int) string {
 	}
 	room := columns - 1
 	for i, r := range line {
-		if room -= cellsOf(r); room < 0 {
+		room -= cellsOf(r)
+		if room < 0 {
 			return line[:i] + "…"
 		}
 	}

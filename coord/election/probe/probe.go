@@ -14,7 +14,7 @@ import (
 // Handler answers probes and load balancers, about the process whose candidate
 // e is, in JSON:
 //
-//   - GET /healthz: 200 if the check of [election.WithHealth] succeeds, which is called
+//   - GET /healthz: 200 if the check of [election.Health] succeeds, which is called
 //     for that, and always without one; otherwise 503.
 //   - GET /readyz: 200 if, in addition, the client is connected to a server: the
 //     process leads, or can be elected. A standby is ready.

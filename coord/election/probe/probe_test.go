@@ -97,7 +97,7 @@ var errDisk = errors.New("the disk is full")
 func TestALeaderThatIsCutOffIsNotReady(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		var sick atomic.Bool
-		e, err := election.New(b.Open(), "/election", election.WithHealth(10*time.Second, 3, func(context.Context) error {
+		e, err := election.New(b.Open(), "/election", election.Health(10*time.Second, 3, func(context.Context) error {
 			if sick.Load() {
 				return errDisk
 			}

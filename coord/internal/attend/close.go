@@ -69,7 +69,7 @@ func (c Closer) Close(ctx context.Context, s Session) error {
 }
 
 func (s Session) closeAt(ctx context.Context, search *servers.Search, server string, limit time.Duration) error {
-	conn, err := search.Find("tcp", server, s.Timeout, false, true)
+	conn, err := search.Connect("tcp", server, s.Timeout, false, true)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ func TestAServerHasTimeToCloseASessionHoweverManyRefusedBefore(t *testing.T) {
 			Config: servers.Config{
 				Servers: []string{"one:2181"},
 				Dial: func(context.Context, string, string) (net.Conn, error) {
-					if attempts++; attempts <= 70 {
+					attempts++
+					if attempts <= 70 {
 						return nil, errRefused
 					}
 					near, far := net.Pipe()

@@ -110,7 +110,8 @@ func ownCertificates(config *tls.Config, version uint16) (all []Own, err error) 
 		if err != nil {
 			return nil, fmt.Errorf("the client's certificate: %w", err)
 		}
-		if certificates = nil; current != nil {
+		certificates = nil
+		if current != nil {
 			certificates = []tls.Certificate{*current}
 		}
 	}

@@ -8,14 +8,16 @@ type Running struct {
 
 // Begin counts a call, until End.
 func (r *Running) Begin() {
-	if r.n++; r.n == 1 {
+	r.n++
+	if r.n == 1 {
 		r.idle = make(chan struct{})
 	}
 }
 
 // End counts a call no more.
 func (r *Running) End() {
-	if r.n--; r.n == 0 {
+	r.n--
+	if r.n == 0 {
 		close(r.idle)
 		r.idle = nil
 	}

@@ -126,7 +126,8 @@ func (*described) read(text string) (d Description, err error) {
 	prefix, d.Revoke, _ = strings.Cut(prefix, revokeForm)
 	var others string
 	if d.Prefix, others, ok = strings.Cut(prefix, othersForm); ok {
-		if d.Others, ok = othersWords[others]; !ok {
+		d.Others, ok = othersWords[others]
+		if !ok {
 			return d, fmt.Errorf("%s%s: it is refuse, honour or ignore", othersForm[1:], others)
 		}
 	}

@@ -26,7 +26,7 @@ const (
 
 // hunt is the search for one connection: the attempts under way, of which the
 // first that succeeds ends the others.
-type hunt struct {
+type dialRace struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	reached chan Reached
@@ -41,12 +41,12 @@ type Reached struct {
 	Round  int
 }
 
-// Find connects to addr, or to a server that was tried earlier, if that accepts
-// first. It waits for a second, or for a sixth of timeout if that is less, and
-// leaves the turn to the next server then. A slower attempt goes on while the
-// next ones are made. brief says that the connections before did not last,
-// saving that the session, and what depends on it, may still be kept.
-func (s *Search) Find(network, addr string, timeout time.Duration, brief, saving bool) (Reached, error) {
+// Connect connects to addr, or to a server that was tried earlier, if that
+// accepts first. It waits for a second, or for a sixth of timeout if that is
+// less, and leaves the turn to the next server then. A slower attempt goes on
+// while the next ones are made. brief says that the connections before did not
+// last, saving that the session, and what depends on it, may still be kept.
+func (s *Search) Connect(network, addr string, timeout time.Duration, brief, saving bool) (Reached, error) {
 	round, pause := s.Pace.next(s.count(), timeout, brief, saving)
 	if pause > 0 {
 		select {
@@ -81,12 +81,12 @@ func (s *Search) Find(network, addr string, timeout time.Duration, brief, saving
 }
 
 // attempt begins to connect to addr, unless enough attempts are under way.
-func (s *Search) attempt(network, addr string, failed chan<- error) (*hunt, error) {
+func (s *Search) attempt(network, addr string, failed chan<- error) (*dialRace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hunt
 	if h == nil {
-		h = &hunt{reached: make(chan Reached)}
+		h = &dialRace{reached: make(chan Reached)}
 		h.ctx, h.end = context.WithCancel(s.ctx)
 		s.hunt = h
 	}
@@ -136,9 +136,9 @@ func (s *Search) Answered() {
 	clear(s.trouble)
 }
 
-// Trouble returns why the last attempt to connect to each server failed, or
+// LastErrors returns why the last attempt to connect to each server failed, or
 // nil.
-func (s *Search) Trouble() error {
+func (s *Search) LastErrors() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []error
@@ -171,7 +171,7 @@ type Config struct {
 // Search is the search for a server. For the client library it is the list of
 // servers: addresses as the user wrote them, resolved at each dial. It does not
 // ask the library to pause (retryStart), because that costs a fixed second and
-// fails queued requests; [Search.Find] paces itself instead.
+// fails queued requests; [Search.Connect] paces itself instead.
 type Search struct {
 	Config
 	ctx context.Context    // ends it
@@ -181,7 +181,7 @@ type Search struct {
 	next    int
 	names   map[string]*name
 	trouble map[string]error // why the last attempt failed, for each server
-	hunt    *hunt            // for a connection; nil while there is one
+	hunt    *dialRace        // for a connection; nil while there is one
 }
 
 // name is a server's host name. Each of its addresses is a server.

@@ -103,7 +103,8 @@ type Repeats int
 
 // Pause waits before a repetition, unless it is the first.
 func (n *Repeats) Pause(ctx context.Context, s *Session) {
-	if *n++; *n > 1 {
+	*n++
+	if *n > 1 {
 		_ = s.Pause(ctx, s.Timeout()/50)
 	}
 }

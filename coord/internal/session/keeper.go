@@ -139,9 +139,9 @@ func (k *Keeper) Current() *Session {
 	return k.current
 }
 
-// Trouble returns why the last attempt to connect to each server failed, or
+// LastErrors returns why the last attempt to connect to each server failed, or
 // nil.
-func (k *Keeper) Trouble() error { return k.Current().search.Trouble() }
+func (k *Keeper) LastErrors() error { return k.Current().search.LastErrors() }
 
 // Close ends the session and waits until every goroutine is gone or ctx ends.
 func (k *Keeper) Close(ctx context.Context) error {

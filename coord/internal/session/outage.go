@@ -36,7 +36,7 @@ func (o *outage) attend(s *Session, now time.Time) time.Duration {
 		o.since, o.next = downSince, downSince.Add(patience)
 	}
 	if !now.Before(o.next) {
-		log.Warn("no connection to any server", "for", now.Sub(o.since).Round(time.Second), "err", s.search.Trouble())
+		log.Warn("no connection to any server", "for", now.Sub(o.since).Round(time.Second), "err", s.search.LastErrors())
 		o.next = now.Add(warnEvery)
 	}
 	return o.next.Sub(now)

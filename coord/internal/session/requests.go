@@ -199,7 +199,8 @@ func (s *Session) EnsurePath(ctx context.Context, path string, acl []zk.ACL) err
 		switch err := s.ensure(ctx, path[:at], acl); {
 		case errors.Is(err, zk.ErrNoNode):
 			at = 0 // the server has just removed an empty container above: begin again
-			if emptied.Pause(ctx, s); ctx.Err() != nil {
+			emptied.Pause(ctx, s)
+			if ctx.Err() != nil {
 				return calls.Ended(ctx, err)
 			}
 		case err != nil && ctx.Err() != nil:

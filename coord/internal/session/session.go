@@ -208,7 +208,7 @@ func (s *Session) dial(network, addr string) (net.Conn, error) {
 	timeout, brief := s.timeout, s.brief
 	saving := s.id != 0 && time.Since(s.served) < timeout
 	s.mu.Unlock()
-	raw, err := s.search.Find(network, addr, timeout, brief, saving)
+	raw, err := s.search.Connect(network, addr, timeout, brief, saving)
 	if err != nil {
 		return nil, err
 	}

@@ -91,11 +91,11 @@ func (s *Session) probe(c *wire.Conn, now time.Time) {
 	_ = c.Ask(wire.Request{Op: wire.OpMulti, Urgent: true}, wire.Transaction(changesNothing))
 }
 
-// Vouch waits until the trust window is open, probing as often as needed. At
-// first it wants a quarter of T to be left: a session that has written nothing
-// for long may have less. If two writes do not bring that, as when replies take
-// a good part of T, any open window will do.
-func (s *Session) Vouch(ctx context.Context) error {
+// AwaitWindow waits until the trust window is open, probing as often as needed.
+// At first it wants a quarter of T to be left: a session that has written
+// nothing for long may have less. If two writes do not bring that, as when
+// replies take a good part of T, any open window will do.
+func (s *Session) AwaitWindow(ctx context.Context) error {
 	enough := s.Timeout() / 4
 	open := func() bool { return time.Until(s.Deadline()) > enough }
 	for probes := 0; ; {

@@ -138,7 +138,7 @@ func begin(s scope, code rule) []world {
 func (w *world) moment() time.Time {
 	slept := time.Duration(w.slept) * unit
 	c := Clock{Suspended: func() time.Duration { return slept }}
-	return c.moment(epoch.Add(time.Duration(float64(w.now-w.slept) * w.scope.rate() * float64(unit))))
+	return c.at(epoch.Add(time.Duration(float64(w.now-w.slept) * w.scope.rate() * float64(unit))))
 }
 
 // broken reports whether a hold could be acted on while its session is expired.

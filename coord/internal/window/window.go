@@ -189,9 +189,9 @@ type Clock struct {
 }
 
 // Now returns the current moment.
-func (c Clock) Now() time.Time { return c.moment(time.Now()) }
+func (c Clock) Now() time.Time { return c.at(time.Now()) }
 
-func (c Clock) moment(now time.Time) time.Time { return now.Add(c.suspended()) }
+func (c Clock) at(now time.Time) time.Time { return now.Add(c.suspended()) }
 
 // Wall returns the time at which the clock shows moment, as far as is known
 // now: a later suspend makes it come earlier.

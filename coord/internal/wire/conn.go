@@ -82,7 +82,8 @@ func (c *Call[T]) Read(d *Decoder) {
 
 // Tell ends the call.
 func (c *Call[T]) Tell(zxid int64, err error) {
-	if c.Zxid, c.Err = zxid, err; c.Told != nil {
+	c.Zxid, c.Err = zxid, err
+	if c.Told != nil {
 		c.Told(err)
 	}
 	if c.Done != nil {

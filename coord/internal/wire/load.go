@@ -92,7 +92,8 @@ func (c *Conn) answered(r Request, now time.Time) {
 	if l.trip == 0 || took < l.trip {
 		l.trip = took
 	}
-	if l.carried += r.Size; l.carried < unproven/2 {
+	l.carried += r.Size
+	if l.carried < unproven/2 {
 		return
 	}
 	lasted := now.Sub(l.from)
@@ -102,7 +103,8 @@ func (c *Conn) answered(r Request, now time.Time) {
 	if shown > l.limit || took-l.trip > c.span() {
 		l.limit, l.known = max(shown, unproven/4), shown < most
 	}
-	if l.at = now; lasted > mostSpans*c.span() { // later bytes count for more
+	l.at = now
+	if lasted > mostSpans*c.span() { // later bytes count for more
 		l.from, l.carried = now.Add(-lasted/2), l.carried/2
 	}
 }

@@ -147,7 +147,8 @@ func (c *Conn) transmit(packets []byte) {
 func (c *Conn) begin(all ...Request) {
 	now := time.Now()
 	for _, r := range all {
-		if r.sent = now; c.heard(r) {
+		r.sent = now
+		if c.heard(r) {
 			r.moment = c.Clock.Now()
 		}
 		c.load.sent(r)

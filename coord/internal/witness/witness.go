@@ -116,7 +116,8 @@ func (p *Pool) enter(ctx context.Context, dir string) (leave func(), err error) 
 	left := func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if at.users--; at.users == 0 {
+		at.users--
+		if at.users == 0 {
 			delete(p.places, dir)
 		}
 	}

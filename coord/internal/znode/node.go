@@ -165,7 +165,7 @@ func (n *Node) Delete(once func() error) error {
 
 // Trouble returns what the servers answered last to a deletion that is tried
 // again, or nil.
-func (n *Node) Trouble() error {
+func (n *Node) LastError() error {
 	if err := n.trouble.Load(); err != nil {
 		return *err
 	}

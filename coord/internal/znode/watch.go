@@ -28,10 +28,10 @@ type Owner interface {
 	Leaving() bool        // the watch is of no more use
 }
 
-// heed tells the owner what the read that set a watch has shown: that the node
-// is gone, is another's, or was asked for. Once heed has returned nil, the
+// checkRead tells the owner what the read that set a watch has shown: that the
+// node is gone, is another's, or was asked for. Once heed has returned nil, the
 // node's deletion and requests for it are noticed.
-func (n *Node) heed(w *session.Watch, err error) error {
+func (n *Node) checkRead(w *session.Watch, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		n.owner.Deleted()
@@ -63,7 +63,7 @@ func (n *Node) Watch() {
 	ctx := context.Background()
 	_ = n.sess.Enqueue(func() { // fails only when the session is over
 		for !n.owner.Leaving() {
-			err := n.heed(n.sess.Watches.Data(ctx, n.path))
+			err := n.checkRead(n.sess.Watches.Data(ctx, n.path))
 			if err == nil || n.sess.Err() != nil {
 				break
 			}
@@ -98,12 +98,12 @@ func (n *Node) WatchSoon() {
 
 // WatchLater puts off what [Node.WatchSoon] does, until the node is seen again
 // or for the longer delay.
-func (n *Node) WatchLater() { n.putOff(watchLater) }
+func (n *Node) WatchLater() { n.watchAfter(watchLater) }
 
 // WatchSooner undoes WatchLater.
-func (n *Node) WatchSooner() { n.putOff(watchDelay) }
+func (n *Node) WatchSooner() { n.watchAfter(watchDelay) }
 
-func (n *Node) putOff(delay time.Duration) {
+func (n *Node) watchAfter(delay time.Duration) {
 	if soon := n.soon.Load(); soon != nil && n.watch.Load() == nil {
 		soon.Reset(delay) // when the owner is leaving, no watch is set
 	}
@@ -119,7 +119,7 @@ func (n *Node) WatchNoMore() {
 // Seen notes that the node was found to be there just now.
 func (n *Node) Seen() {
 	n.seen = time.Now()
-	n.putOff(watchDelay)
+	n.watchAfter(watchDelay)
 }
 
 // Known reports whether the node was seen just now, or is watched.
@@ -133,7 +133,7 @@ func (n *Node) Known() bool {
 func (n *Node) Look(ctx context.Context) error {
 	for !n.Known() {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
-			return struct{}{}, n.heed(n.sess.Watches.Data(ctx, n.path))
+			return struct{}{}, n.checkRead(n.sess.Watches.Data(ctx, n.path))
 		})
 		if err != nil && !errors.Is(err, zk.ErrNoAuth) { // it may be forbidden to watch; see Watch
 			return err

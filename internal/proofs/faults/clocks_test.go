@@ -43,7 +43,7 @@ type secondly struct{}
 func (secondly) Next(t time.Time) time.Time { return t.Truncate(time.Second).Add(time.Second) }
 
 func everySlotGoesOn(s scene) {
-	c := must(cron.New(s.client(), s.w.Path("cron"), secondly{}, cron.Missed(1000, 0)))
+	c := must(cron.New(s.client(), s.w.Path("cron"), secondly{}, cron.CatchUp(1000, 0)))
 	var before time.Time
 	for range 5 {
 		slot, err := c.Begin(coordtest.Within(s, patience))
@@ -74,13 +74,13 @@ func aJobRunsOnce(s scene) {
 
 func aBackoffIsWaitedFor(s scene) {
 	const backoff = 3 * time.Second
-	q := must(queue.New(s.client(), s.w.Path("queue"), queue.WithBackoff(backoff)))
+	q := must(queue.New(s.client(), s.w.Path("queue"), queue.Backoff(backoff)))
 	require.NoError(s, q.Put(s.Context(), []byte("item")))
 	item, err := q.Receive(coordtest.Within(s, patience))
 	require.NoError(s, err)
 	before := time.Now()
 	require.NoError(s, item.Nack(s.Context(), 0))
-	other := must(queue.New(s.client(), s.w.Path("queue"), queue.WithBackoff(backoff)))
+	other := must(queue.New(s.client(), s.w.Path("queue"), queue.Backoff(backoff)))
 	item, err = other.Receive(coordtest.Within(s, patience))
 	require.NoError(s, err)
 	require.GreaterOrEqual(s, time.Since(before), backoff)

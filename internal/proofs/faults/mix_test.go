@@ -417,7 +417,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 			acquiring.Go(func() {
 				defer func() { <-limit }()
 				var err error
-				if holds[i], _, err = c.Stand(s.Context(), spec); err != nil {
+				if holds[i], _, err = c.Join(s.Context(), spec); err != nil {
 					s.Error(err)
 				}
 			})

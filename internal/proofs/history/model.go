@@ -235,13 +235,15 @@ func Check(t testing.TB, r *Recorder, rules ...Rule) (violations, undecided int)
 	var dir string
 	for _, rule := range rules {
 		j := rule.Judge(records)
-		if undecided += j.Undecided; j.Undecided > 0 {
+		undecided += j.Undecided
+		if j.Undecided > 0 {
 			t.Logf("%s: porcupine left %d parts undecided after %v", rule.Name(), j.Undecided, judgeWithin)
 		}
 		if len(j.Violations) == 0 {
 			continue
 		}
-		if violations += len(j.Violations); dir == "" {
+		violations += len(j.Violations)
+		if dir == "" {
 			dir = Keep(t, r)
 		}
 		for i, picture := range j.pictures[:min(shown, len(j.pictures))] {

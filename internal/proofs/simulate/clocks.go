@@ -64,9 +64,9 @@ func (w *world) populateCron(r *rand.Rand) history.Rule {
 	case 1:
 		t.Opts = append(t.Opts, cron.Attempts(1, 0))
 	case 2:
-		t.Opts = append(t.Opts, cron.Beside(1+r.IntN(3)), cron.Jitter(every/2))
+		t.Opts = append(t.Opts, cron.MaxConcurrent(1+r.IntN(3)), cron.Jitter(every/2))
 	case 3:
-		t.Opts, judged = append(t.Opts, cron.Missed(1000, 0)), every
+		t.Opts, judged = append(t.Opts, cron.CatchUp(1000, 0)), every
 	}
 	if workload.Chance(r, 0.3) {
 		t.Opts = append(t.Opts, cron.KeepLast(1+r.IntN(5)))

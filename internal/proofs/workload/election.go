@@ -44,7 +44,8 @@ func Lead(w *Worker, c *coord.Client) bool {
 	}
 	op := w.Rec.Call(w.Name, w.Key, history.Exclusive)
 	err := e.Run(running.ctx, []byte(w.Name), func(_ context.Context, t *election.Term) error {
-		if running.held(); inside {
+		running.held()
+		if inside {
 			w.Violated("%s: two terms of one Run at once", w.Name)
 		}
 		inside = true
@@ -55,7 +56,8 @@ func Lead(w *Worker, c *coord.Client) bool {
 		if g.Trusted() {
 			given(g)
 		}
-		if terms++; terms == most || w.isCalm() {
+		terms++
+		if terms == most || w.isCalm() {
 			running.stop()
 		}
 		op = w.Rec.Call(w.Name, w.Key, history.Exclusive)
@@ -90,7 +92,8 @@ func follow[V any](
 	watching, last := w.within(w.ctx, w.share(0.5, 5)), int64(0)
 	var failed error
 	for shown, err := range observe(watching.ctx) {
-		if failed = err; err != nil {
+		failed = err
+		if err != nil {
 			break
 		}
 		any = true
@@ -116,7 +119,8 @@ func Keep(w *Worker, c *coord.Client) bool {
 	b := must(barrier.New(c, w.Key))
 	op, shutting := w.Rec.Call(w.Name, w.Key, history.Shut), w.certain()
 	err := b.Set(shutting.ctx)
-	if shutting.end("Set", err); err != nil {
+	shutting.end("Set", err)
+	if err != nil {
 		op.End(history.Failed, err)
 		return false
 	}
@@ -135,7 +139,8 @@ func Pass(w *Worker, c *coord.Client) bool {
 	op, waiting := w.Rec.Call(w.Name, w.Key, history.Pass), w.call()
 	err := b.Wait(waiting.ctx)
 	op.End(outcome(err), err)
-	if waiting.end("Wait", err); err == nil {
+	waiting.end("Wait", err)
+	if err == nil {
 		w.Granted(w, nil)
 	}
 	return err == nil
@@ -169,13 +174,15 @@ func (w *Worker) round(c *coord.Client, size int) bool {
 	if entering.ctx.Err() != nil {
 		allowed = append(allowed, coord.ErrLost)
 	}
-	if entering.end("Enter", err, allowed...); err != nil {
+	entering.end("Enter", err, allowed...)
+	if err != nil {
 		op.End(history.Failed, err)
 		return false
 	}
 	g := history.Granted(op, m, history.Round(m.Round()), history.Weight(m.Count()))
 	w.Granted(w, m)
-	if linger(w, g); m.Err() == nil && (m.Index() < 0 || m.Index() >= size || m.Count() != size) {
+	linger(w, g)
+	if m.Err() == nil && (m.Index() < 0 || m.Index() >= size || m.Count() != size) {
 		w.Violated("%s: member %d of %d", w.Name, m.Index(), m.Count())
 	}
 	w.leave(g)

@@ -67,7 +67,8 @@ func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 			break
 		}
 	}
-	if w.look(g.Hold); writes && h.Err() != nil && Chance(w.Rand, 0.3) {
+	w.look(g.Hold)
+	if writes && h.Err() != nil && Chance(w.Rand, 0.3) {
 		// A careless holder: only the token protects the resource.
 		w.Count("use after the loss")
 		Pause(w.ctx, w.share(0, 1), w.Calm)
@@ -168,7 +169,7 @@ func (w *Worker) touch(key string, h coord.Held) {
 func (w *Worker) increment(c *coord.Client, key string, h coord.Held) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Pace.Timeout)
 	defer cancel()
-	data, _, err := c.Fresh().Get(ctx, Counter(key))
+	data, _, err := c.Synced().Get(ctx, Counter(key))
 	if err != nil {
 		return
 	}

@@ -41,7 +41,8 @@ func lockBy(w *Worker, c *coord.Client, m *lock.Mutex) bool {
 	}
 	inside := w.call()
 	nested, err := m.Acquire(g.Hold.Context(inside.ctx))
-	if inside.end("nested Acquire", err, coord.ErrLost); err == nil {
+	inside.end("nested Acquire", err, coord.ErrLost)
+	if err == nil {
 		stay(w, c, g)
 		_ = nested.Release(context.Background())
 	}
@@ -122,13 +123,15 @@ func Share(writes float64) Use {
 		if !ok {
 			return false
 		}
-		if stay(w, c, g); Chance(w.Rand, 0.7) {
+		stay(w, c, g)
+		if Chance(w.Rand, 0.7) {
 			w.release("AcquireWrite", g.Release)
 			return true
 		}
 		changing := w.call()
 		read, err := downgrade(w, g, func() (*coord.Hold, error) { return g.Hold.Downgrade(changing.ctx) })
-		if changing.end("Downgrade", err, coord.ErrLost); err != nil {
+		changing.end("Downgrade", err, coord.ErrLost)
+		if err != nil {
 			w.Count("downgrades that failed")
 			return true
 		}
@@ -172,7 +175,8 @@ func Several(mutexKey, sharedKey string) Use {
 		ops := []*history.Op{w.Rec.Call(w.Name, mutexKey, history.Exclusive), w.Rec.Call(w.Name, sharedKey, kind)}
 		locking := w.call()
 		group, err := m.Acquire(locking.ctx)
-		if locking.end("Acquire of several", err); err != nil {
+		locking.end("Acquire of several", err)
+		if err != nil {
 			ops[0].End(history.Failed, err)
 			ops[1].End(history.Failed, err)
 			return false

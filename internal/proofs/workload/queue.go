@@ -58,12 +58,13 @@ func (s *Shop) Produce(w *Worker, c *coord.Client) bool {
 	q := s.open(w, c)
 	counting := w.call()
 	n, err := q.Len(counting.ctx)
-	if counting.end("Len", err); err != nil || n > s.Full {
+	counting.end("Len", err)
+	if err != nil || n > s.Full {
 		return err == nil
 	}
 	var opts []queue.PutOption
 	if Chance(w.Rand, 0.3) {
-		opts = append(opts, queue.WithPriority(w.Rand.IntN(200)))
+		opts = append(opts, queue.Priority(w.Rand.IntN(200)))
 	}
 	w.items++
 	item := fmt.Sprint(w.Name, "-", w.items)
@@ -71,7 +72,8 @@ func (s *Shop) Produce(w *Worker, c *coord.Client) bool {
 	w.Flush()
 	err = q.Put(putting.ctx, []byte(item), opts...)
 	op.End(outcome(err), err)
-	if putting.end("Put", err, coord.ErrUnconfirmed); err != nil {
+	putting.end("Put", err, coord.ErrUnconfirmed)
+	if err != nil {
 		w.Count("puts not confirmed")
 		return false
 	}
@@ -97,7 +99,8 @@ func (s *Shop) Consume(w *Worker, c *coord.Client) bool {
 	op, receiving := w.Rec.Call(w.Name, w.Key, history.Receive), w.call().untilCalm()
 	w.Flush()
 	item, err := f(receiving.ctx)
-	if receiving.end(what, err, queue.ErrEmpty); err != nil {
+	receiving.end(what, err, queue.ErrEmpty)
+	if err != nil {
 		op.End(history.Failed, err)
 		return w.isCalm() && errors.Is(err, queue.ErrEmpty)
 	}
@@ -122,7 +125,8 @@ func (w *Worker) receiveBatch(q *queue.Queue) bool {
 	for _, op := range ops[len(items):] {
 		op.End(history.Failed, err)
 	}
-	if receiving.end("ReceiveBatch", err); err != nil {
+	receiving.end("ReceiveBatch", err)
+	if err != nil {
 		return false
 	}
 	w.Count("batches received")
@@ -164,7 +168,8 @@ func (w *Worker) take(q *queue.Queue) bool {
 	w.Flush()
 	data, err := f(taking.ctx)
 	op.End(outcome(err), err, history.Item(string(data)))
-	if taking.end("Take", err, coord.ErrUnconfirmed, queue.ErrEmpty); err != nil {
+	taking.end("Take", err, coord.ErrUnconfirmed, queue.ErrEmpty)
+	if err != nil {
 		return w.isCalm() && errors.Is(err, queue.ErrEmpty)
 	}
 	w.Granted(w, nil)

@@ -94,7 +94,8 @@ func ShareKeys(n int) Use {
 			case <-ended.Done():
 				return
 			}
-			if Pause(ended, stay, w.Calm); leaves {
+			Pause(ended, stay, w.Calm)
+			if leaves {
 				leaving, cancel := context.WithTimeout(ended, 2*w.Pace.Timeout)
 				defer cancel()
 				_ = m.s.Leave(leaving)

@@ -55,7 +55,8 @@ func Count(w *Worker, c *coord.Client) bool {
 	w.Flush()
 	sum, err := n.Add(adding.ctx, 1)
 	op.End(outcome(err), err, history.Sum(sum))
-	if adding.end("Add", err, coord.ErrUnconfirmed); err == nil {
+	adding.end("Add", err, coord.ErrUnconfirmed)
+	if err == nil {
 		w.Granted(w, nil)
 	}
 	return err == nil
@@ -81,13 +82,15 @@ func Number(n int) Use {
 		op, taking := w.Rec.Call(w.Name, w.Key, history.Number, history.Verdict(owner)), w.call()
 		w.Flush()
 		slot, err := take(taking.ctx)
-		if taking.end(what, err, coord.ErrBusy); err != nil {
+		taking.end(what, err, coord.ErrBusy)
+		if err != nil {
 			op.End(history.Failed, err)
 			return false
 		}
 		g := history.Granted(op, slot, history.Item(strconv.Itoa(slot.Number)))
 		w.Granted(w, slot)
-		if w.Count("numbers given"); path.Base(slot.Node()) != strconv.Itoa(slot.Number) || slot.Number >= n {
+		w.Count("numbers given")
+		if path.Base(slot.Node()) != strconv.Itoa(slot.Number) || slot.Number >= n {
 			w.Violated("%s: the number %d of %s, below %d", w.Name, slot.Number, slot.Node(), n)
 		}
 		linger(w, g)
@@ -105,7 +108,8 @@ func Forget(owner string) Use {
 		}
 		s, forgetting := must(slots.New(c, w.Key, 1)), w.call()
 		err := s.Forget(forgetting.ctx, owner)
-		if forgetting.end("Forget", err, coord.ErrBusy); err == nil {
+		forgetting.end("Forget", err, coord.ErrBusy)
+		if err == nil {
 			w.Count("owners forgotten")
 		}
 		return err == nil

@@ -172,7 +172,8 @@ func Pick[F any](r *rand.Rand, all []F, weight func(F) int) F {
 	}
 	n := r.IntN(sum)
 	for _, f := range all {
-		if n -= weight(f); n < 0 {
+		n -= weight(f)
+		if n < 0 {
 			return f
 		}
 	}
@@ -244,7 +245,8 @@ func (w *Worker) call() *call {
 		}
 		c.ends = now.Add(early)
 	case !w.isCalm() && how < w.Pace.Deadlines+w.Pace.Cancels:
-		if early /= 2; Chance(w.Rand, 0.3) {
+		early /= 2
+		if Chance(w.Rand, 0.3) {
 			early = time.Duration(w.Rand.IntN(5)) * time.Millisecond
 		}
 		return c.cancelled(early)
@@ -356,7 +358,8 @@ func (w *Worker) release(what string, release func(context.Context) error) {
 	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
 		w.Violated("%s: release of %s: %v", w.Name, what, err)
 	}
-	if w.Count("releases"); err != nil {
+	w.Count("releases")
+	if err != nil {
 		w.Count("releases not confirmed")
 	}
 }

@@ -130,7 +130,8 @@ func (c *conn) match(f *Frame) {
 		return
 	}
 	f.Op, f.Paths = waiting[0].Op, waiting[0].Paths
-	if c.pending[f.Xid] = waiting[1:]; len(waiting) == 1 {
+	c.pending[f.Xid] = waiting[1:]
+	if len(waiting) == 1 {
 		delete(c.pending, f.Xid)
 	}
 }

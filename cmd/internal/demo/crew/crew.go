@@ -126,7 +126,8 @@ func (c *Crew[M]) Ended(e Event[M]) error {
 	if e.From.killed {
 		return nil
 	}
-	if c.failures++; c.failures > mostFailures {
+	c.failures++
+	if c.failures > mostFailures {
 		return fmt.Errorf("too many processes failed; the last one: %w", e.Failure())
 	}
 	return nil

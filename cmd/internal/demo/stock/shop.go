@@ -108,7 +108,8 @@ func (s *Shop) choose() {
 	}
 	choice := rand.N(len(s.crew.Members()))
 	for m := range s.crew.Members() {
-		if choice--; choice < 0 {
+		choice--
+		if choice < 0 {
 			s.victim = m
 			delete(s.empty, m)
 			m.Say(points[s.result.Kills%len(points)])

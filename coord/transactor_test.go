@@ -19,9 +19,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-func (b bubble) once(c *coord.Client) *coord.ExactlyOnce {
+func (b bubble) once(c *coord.Client) *coord.Transactor {
 	b.Helper()
-	o, err := c.ExactlyOnce("/once")
+	o, err := c.Transactor("/once")
 	require.NoError(b, err)
 	return o
 }
@@ -35,7 +35,7 @@ func (b bubble) release(ctx context.Context, c *coord.Client, h *coord.Hold, ops
 var add = coord.AppendOp("/count/n-", nil)
 
 // adding returns a client that can add.
-func (b bubble) adding() (*coord.Client, *coord.ExactlyOnce) {
+func (b bubble) adding() (*coord.Client, *coord.Transactor) {
 	b.Helper()
 	c := b.Open()
 	require.NoError(b, c.EnsureDir(b.Context(), "/count"))
@@ -52,7 +52,7 @@ func (b bubble) children(path string) (n int) {
 }
 
 // strike makes the server lose, or never see, the transactions of an
-// ExactlyOnce with one operation.
+// Transactor with one operation.
 func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
 	return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: times, Func: func(r zkembed.Request) bool {
 		return len(r.Parts) == 2
@@ -140,7 +140,7 @@ func TestF77WhoUsesManyDirectoriesOnceKeepsNothingOfThem(t *testing.T) {
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		use := func(n int) {
 			for i := range n {
-				o, err := c.ExactlyOnce(fmt.Sprint("/many/", i))
+				o, err := c.Transactor(fmt.Sprint("/many/", i))
 				require.NoError(b, err)
 				require.NoError(b, coordtest.Err(o.Txn(b.Context(), coord.CheckOp("/count", -1))))
 				require.Equal(b, 1, b.children(fmt.Sprint("/many/", i)), "one of its own")
@@ -229,7 +229,7 @@ func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 		_, err := o.Txn(b.Within(time.Second), add)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-		require.ErrorIs(b, coordtest.Err(c.ExactlyOnce("relative")), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(c.Transactor("relative")), coord.ErrInvalid)
 		require.ErrorIs(b, coordtest.Err(o.Txn(b.Context())), coord.ErrInvalid)
 	})
 }
@@ -355,7 +355,7 @@ func TestAReleaseByTransactionWhoseReplyIsLostSparesTheNextOwnerOfTheName(t *tes
 		err    error
 	}{
 		"the hold is lost":      {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Minute, func(*coord.Hold) {}, nil},
-		"the hold is forfeited": {nil, lose, time.Minute, func(h *coord.Hold) { h.Forfeit(nil) }, nil},
+		"the hold is forfeited": {nil, lose, time.Minute, func(h *coord.Hold) { h.Invalidate(nil) }, nil},
 		"the hold is released":  {nil, lose, time.Minute, (*coord.Hold).Abandon, nil},
 		"the context ends":      {nil, zkembed.DelayReply(2 * time.Second), time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
 		"and so does the hold":  {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},

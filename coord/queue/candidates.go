@@ -23,7 +23,7 @@ func (d *dispatcher) pick(isNew bool) (e entry) {
 
 // handOut takes up to n candidates from the listing; d.mu is held.
 func (d *dispatcher) handOut(n int, isNew bool) []string {
-	names := d.likely(n, isNew)
+	names := d.nextCandidates(n, isNew)
 	for _, name := range names {
 		at := slices.Index(d.names, name)
 		copy(d.names[1:at+1], d.names[:at])
@@ -33,10 +33,10 @@ func (d *dispatcher) handOut(n int, isNew bool) []string {
 	return names
 }
 
-// more hands out up to n further candidates of the listing at hand, as many as
-// fit into a packet along with one if all are of the last batch's size, and
+// takeMore hands out up to n further candidates of the listing at hand, as many
+// as fit into a packet along with one if all are of the last batch's size, and
 // reads them together. The others are left for later.
-func (d *dispatcher) more(ctx context.Context, n int) (all []entry) {
+func (d *dispatcher) takeMore(ctx context.Context, n int) (all []entry) {
 	d.mu.Lock()
 	for _, name := range d.handOut(max(0, min(n, d.room/d.size-1)), false) {
 		all = append(all, entry{name: name})
@@ -64,9 +64,9 @@ func (d *dispatcher) more(ctx context.Context, n int) (all []entry) {
 	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
 }
 
-// fit gives back what does not fit into a packet along with the first. That
-// one's size is what the next batch counts on.
-func (d *dispatcher) fit(all []entry) []entry {
+// trimToPacket gives back what does not fit into a packet along with the first.
+// That one's size is what the next batch counts on.
+func (d *dispatcher) trimToPacket(all []entry) []entry {
 	d.mu.Lock()
 	d.size = d.claimSize(all[0])
 	room := d.room
@@ -103,13 +103,13 @@ func (d *dispatcher) isDue() bool {
 	return d.credit >= 1 || d.misses > 2
 }
 
-// likely returns up to n candidates to try next; d.mu is held. A single
+// nextCandidates returns up to n candidates to try next; d.mu is held. A single
 // consumer takes them in order. Several consumers divide the first items of the
 // highest priority among themselves by sequence number, and so seldom try the
 // same one: itemsPerListing items for each consumer, or 1/partPerListing of the
 // queue if that is more. A consumer that finds none of its share in a new
 // listing takes another's item.
-func (d *dispatcher) likely(n int, isNew bool) (own []string) {
+func (d *dispatcher) nextCandidates(n int, isNew bool) (own []string) {
 	if d.contended == 0 || d.share.of < 2 {
 		return d.names[:min(n, len(d.names))]
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// ExactlyOnce carries out transactions that must not be carried out twice, also
+// Transactor carries out transactions that must not be carried out twice, also
 // when replies are lost. Each one also sets the data of an ephemeral node of
 // this client, its witness, at the version it is known to have; a repeat whose
 // predecessor took effect finds another version.
@@ -18,20 +18,20 @@ import (
 // The witnesses belong to the client, which has as many in a directory as it
 // made transactions there at the same time, at most 32, beyond which they wait
 // for each other. One that is idle is deleted after the session timeout, or
-// when 128 others are idle that were used since. An ExactlyOnce is
+// when 128 others are idle that were used since. A Transactor is
 // configuration, not state, and safe for concurrent use.
-type ExactlyOnce struct {
+type Transactor struct {
 	client *Client
 	dir    string
 }
 
-// ExactlyOnce returns an ExactlyOnce whose witnesses are in dir. It does no
+// Transactor returns a Transactor whose witnesses are in dir. It does no
 // I/O.
-func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
+func (c *Client) Transactor(dir string) (*Transactor, error) {
 	if err := wire.CheckPath(dir); err != nil {
 		return nil, opError("check path", "", err)
 	}
-	return &ExactlyOnce{c, dir}, nil
+	return &Transactor{c, dir}, nil
 }
 
 // Txn carries out all the operations or none, once: one request, and one more
@@ -42,14 +42,14 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 // nothing was, nor will be, carried out, for which a repeat that is refused
 // costs one request more. There are no results when the transaction took effect
 // and its reply was lost.
-func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
+func (o *Transactor) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := o.txn(ctx, nil, ops)
 	return results, o.client.Failure("transaction", o.dir, err)
 }
 
 // txn carries out the operations in session s, or if that is nil, in the
 // current one.
-func (o *ExactlyOnce) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
+func (o *Transactor) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
 	requests, err := o.client.requests(ops)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (o *ExactlyOnce) txn(ctx context.Context, s *session.Session, ops []Op) ([]
 }
 
 // Release releases the holds and carries out the operations, all or nothing:
-// one request, one round trip, and as for [ExactlyOnce.Txn] one more to make a
+// one request, one round trip, and as for [Transactor.Txn] one more to make a
 // witness when none is idle. The holds must be of one session. When it returns
 // nil, everything was done while the holds' nodes existed, and the holds have
 // ended (as released, unless lost while the reply was under way). When the
@@ -72,14 +72,14 @@ func (o *ExactlyOnce) txn(ctx context.Context, s *session.Session, ops []Op) ([]
 // ([Spec.Reentrant]) are not released. The release of a name waits for
 // transactions of its hold that are under way. When ctx ends before anything
 // was sent, the error is ctx's, and the holds go on.
-func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
+func (o *Transactor) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
 	if len(holds) == 0 {
 		return opError("release", o.dir, wire.Invalid("no hold to release"))
 	}
 	return o.client.Failure("release", holds[0].Node(), o.release(ctx, holds, ops))
 }
 
-func (o *ExactlyOnce) release(ctx context.Context, holds []*Hold, ops []Op) error {
+func (o *Transactor) release(ctx context.Context, holds []*Hold, ops []Op) error {
 	for i, h := range holds {
 		if err := h.beginReleasing(ctx, o.client, holds[0].claim.sess); err != nil {
 			stopReleasing(holds[:i], err)
@@ -107,7 +107,7 @@ func (o *ExactlyOnce) release(ctx context.Context, holds []*Hold, ops []Op) erro
 
 // releaseBy carries out the transaction, whose first operations delete the own
 // nodes. If it fails because a hold's node is gone, it returns that hold.
-func (o *ExactlyOnce) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (gone *Hold, err error) {
+func (o *Transactor) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (gone *Hold, err error) {
 	for {
 		all := make([]Op, 0, len(holds)+len(ops))
 		for _, h := range holds {

@@ -13,7 +13,7 @@ import (
 // A server may lag behind the others. What a fresh client reads is at least as
 // new as all that was committed before its first read: here, what another
 // client wrote.
-func ExampleClient_Fresh_read() {
+func ExampleClient_Synced_read() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
@@ -30,7 +30,7 @@ func ExampleClient_Fresh_read() {
 	if err := client.Create(ctx, "/config/limit", []byte("10")); err != nil {
 		log.Fatal(err)
 	}
-	limit, _, err := client.Fresh().Get(ctx, "/config/limit") // one empty write, and the read
+	limit, _, err := client.Synced().Get(ctx, "/config/limit") // one empty write, and the read
 	fmt.Println(string(limit), err)
 	// Output: 10 <nil>
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
-// census counts the clients that consume from a queue. Each has a node from the
-// moment it has to share the items or to wait for them, until it has not
-// received anything for the session timeout. All [Queue] objects of a client
-// share it.
-type census struct {
+// consumerCount counts the clients that consume from a queue. Each has a node
+// from the moment it has to share the items or to wait for them, until it has
+// not received anything for the session timeout. All [Queue] objects of a
+// client share it.
+type consumerCount struct {
 	nodes
 	options string
 	id      string        // of this client; its nodes' names begin with it
@@ -35,8 +35,8 @@ type census struct {
 // time ago.
 var censuses = struct {
 	sync.Mutex
-	of map[site]*census
-}{of: map[site]*census{}}
+	of map[site]*consumerCount
+}{of: map[site]*consumerCount{}}
 
 // site is a queue as one client sees it.
 type site struct {
@@ -45,32 +45,34 @@ type site struct {
 }
 
 // enter returns the census of a queue for an object that receives.
-func enter(l nodes, options string) *census {
+func enter(l nodes, options string) *consumerCount {
 	censuses.Lock()
 	defer censuses.Unlock()
 	at := site{l.client, l.path}
 	c := censuses.of[at]
 	if c == nil {
-		c = &census{nodes: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
+		c = &consumerCount{nodes: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
 		censuses.of[at] = c
 	}
-	if c.here++; c.idle != nil {
+	c.here++
+	if c.idle != nil {
 		c.idle.Stop()
 	}
 	return c
 }
 
 // leave notes that an object does not receive any more.
-func (c *census) leave() {
+func (c *consumerCount) leave() {
 	censuses.Lock()
 	defer censuses.Unlock()
-	if c.here--; c.here == 0 {
+	c.here--
+	if c.here == 0 {
 		c.idle = time.AfterFunc(c.client.SessionTimeout(), c.forget)
 	}
 }
 
 // forget gives up our node if nobody has come meanwhile.
-func (c *census) forget() {
+func (c *consumerCount) forget() {
 	censuses.Lock()
 	defer censuses.Unlock()
 	if at := (site{c.client, c.path}); c.here == 0 && censuses.of[at] == c {
@@ -99,14 +101,14 @@ func dismiss(ctx context.Context, l nodes) {
 }
 
 // isAlone reports whether no other object of this client receives.
-func (c *census) isAlone() bool {
+func (c *consumerCount) isAlone() bool {
 	censuses.Lock()
 	defer censuses.Unlock()
 	return c.here == 1
 }
 
-// share is the rank of a client among the consumers, and their number.
-type share struct{ rank, of int }
+// slice is the rank of a client among the consumers, and their number.
+type slice struct{ rank, of int }
 
 // countConsumers finds out our share of the items. Without a change since
 // the last time it costs nothing.
@@ -120,16 +122,16 @@ func (d *dispatcher) countConsumers(ctx context.Context) error {
 	return err
 }
 
-func (c *census) count(ctx context.Context) (share, error) {
+func (c *consumerCount) count(ctx context.Context) (slice, error) {
 	select {
 	case c.gate <- struct{}{}:
 		defer func() { <-c.gate }()
 	case <-ctx.Done():
-		return share{}, recipe.Ended(ctx)
+		return slice{}, recipe.Ended(ctx)
 	}
 	for {
 		if err := c.join(ctx); err != nil {
-			return share{}, err
+			return slice{}, err
 		}
 		var names []string
 		err := c.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
@@ -145,7 +147,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 }
 
 // join makes our node, unless there is one.
-func (c *census) join(ctx context.Context) error {
+func (c *consumerCount) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
 		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
 		switch {
@@ -161,15 +163,15 @@ func (c *census) join(ctx context.Context) error {
 // find finds our node among all. A node of a former session, which the
 // servers have not ended yet, is no other consumer; and a server that lags
 // behind does not show ours.
-func (c *census) find(names []string) share {
+func (c *consumerCount) find(names []string) slice {
 	own := c.own.Node()[len(c.at.Consumers)+1:]
 	names = slices.DeleteFunc(names, func(name string) bool { return name != own && strings.HasPrefix(name, c.id) })
 	slices.Sort(names)
 	rank, found := slices.BinarySearch(names, own)
 	if !found {
-		return share{rank, len(names) + 1}
+		return slice{rank, len(names) + 1}
 	}
-	return share{rank, len(names)}
+	return slice{rank, len(names)}
 }
 
 // options says what a consumer does with items that were delivered in vain. It
@@ -183,7 +185,7 @@ func (d *dispatcher) options() string {
 }
 
 // compare reports consumers with other options, once for each of these.
-func (c *census) compare(names []string) {
+func (c *consumerCount) compare(names []string) {
 	for _, name := range names {
 		if other := layout.OptionsOf(name); other != "" && other != c.options {
 			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
