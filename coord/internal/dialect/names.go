@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,17 +244,20 @@ func Request(d Dialect, own []byte) []byte {
 // must stay smaller than the largest packet.
 const mostKept = 1 << 19
 
-// RequestTo is [Request] to the claim of a name. Where the name is neither
-// Curator's nor Kazoo's, and the dialect is not a described one, the data must
-// be our claim's (own, see [NamesOwner]): it returns nil otherwise.
+// RequestTo is [Request] to the claim of a name. It is nil for the claim of an
+// unknown recipe, unless the dialect is a described one. Claims on the items of
+// a queue have the items' names, which end as those of contenders do.
 func RequestTo(d Dialect, name string, own []byte) []byte {
-	if _, known := Parse(name, nil); !known && own == nil && !d.IsDescribed() {
+	if _, known := Parse(name, nil); !known && !d.IsDescribed() && !item.MatchString(name) {
 		if _, unknown := ParseUnknown(name); unknown {
 			return nil
 		}
 	}
 	return Request(d, own)
 }
+
+// item is the name of a queue's item, as Kazoo's LockingQueue makes it.
+var item = regexp.MustCompile(`^entry-[0-9]{3}-[0-9]{10}$`)
 
 // IsRequest reports whether data are a request of either dialect: the request
 // alone, as other programs write it, or as the first line, before the data that
