@@ -27,7 +27,8 @@ func SemaphoreAt(d coord.Dialect, path string) SemaphoreNodes {
 		return SemaphoreNodes{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, path, true}
 	}
 	return SemaphoreNodes{
-		coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease},
+		coord.Line{Dir: path + "/locks", Kinds: lock},
+		coord.Line{Dir: path + "/leases", Kinds: lease},
 		path + "/limit", path, false,
 	}
 }
