@@ -10,8 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Proofs by name are those of other packages: TestProof... They try many schedules, or much data, and have smaller ones
 # beside them.
 name='^TestProof'
-proofs=(internal/proofs/faults internal/proofs/soak internal/proofs/history internal/proofs/workload internal/interop
-	internal/zktest internal/fencetest zkembed/internal/contract packaging)
+proofs=(internal/proofs/faults cmd/internal/run cmd/internal/see cmd/internal/attend internal/docs internal/interop
+	internal/zktest internal/fencetest internal/proofs/soak internal/proofs/history internal/proofs/workload
+	zkembed/internal/contract packaging)
 alone=(internal/proofs/simulate internal/mutants)
 
 # Results are never taken from the cache, since they depend on servers. The limit is for a package that never ends, not
@@ -35,8 +36,7 @@ prepare() {
 tests() {
 	local others
 	others=$(go list work | grep -vxFf <(printf 'github.com/zkcoord/zkcoord/%s\n' "${proofs[@]}" "${alone[@]}"))
-	race -skip "$name" -p "$(nproc)" ./cmd/internal/run ./cmd/internal/see ./internal/docs ./coord ./coord/shards \
-		./cmd/internal/cli $others
+	race -skip "$name" -p "$(nproc)" ./coord ./coord/shards ./cmd/internal/cli $others
 }
 
 waiting() { race -p 1 "${proofs[@]/#/./}"; }

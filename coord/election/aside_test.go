@@ -88,7 +88,7 @@ func (c *crowd) any() *election.Election {
 // node returns the node of a candidate.
 func (c *crowd) node(name string) string {
 	c.Helper()
-	line := coordtest.Call(c, c.any().Candidates)
+	line := coordtest.Call(c, c.any().Contenders)
 	at := slices.IndexFunc(line, func(candidate inspect.Contender) bool { return candidate.Owner == name })
 	require.GreaterOrEqual(c, at, 0, "no candidate %s", name)
 	return line[at].Node
@@ -177,7 +177,7 @@ func TestALeaderNamesTheNext(t *testing.T) {
 		require.NoError(c, err)
 		require.Regexp(c, "^a directory's own\n", string(data))
 		var line []string
-		for _, candidate := range coordtest.Call(c, c.any().Candidates)[1:] {
+		for _, candidate := range coordtest.Call(c, c.any().Contenders)[1:] {
 			line = append(line, candidate.Owner)
 		}
 		require.Equal(c, "e", line[0])
@@ -329,7 +329,7 @@ func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
 		for i, name := range []string{"1", "2", "3"} {
 			waits = append(waits, s.stand(s.Context(), es[i+1], name, i+2))
 		}
-		line := coordtest.Call(s, es[3].Candidates)
+		line := coordtest.Call(s, es[3].Contenders)
 		require.Equal(s, "2", line[2].Owner)
 		require.NoError(s, leader.Transfer(coordtest.Limited(s), line[2].Node))
 		second := coordtest.Had(s, waits[2])

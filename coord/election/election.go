@@ -178,10 +178,10 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 	return err
 }
 
-// Candidates lists the leader and then the candidates in the order in which
+// Contenders lists the leader and then the candidates in the order in which
 // they will be elected: one listing and one read for each. It is for people to
 // look at, and as old as the server it asks; see [Election.Leader].
-func (e *Election) Candidates(ctx context.Context) ([]inspect.Contender, error) {
+func (e *Election) Contenders(ctx context.Context) ([]inspect.Contender, error) {
 	return inspect.InLine(ctx, e.client, e.line)
 }
 

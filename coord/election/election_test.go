@@ -116,7 +116,7 @@ func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 			require.Equal(s, election.Leader{
 				Data: []byte(name), Node: term.Node(), Session: term.Session(), Since: leader.Since, Token: term.Token(),
 			}, leader)
-			line := coordtest.Call(s, watcher.Candidates)
+			line := coordtest.Call(s, watcher.Contenders)
 			require.Len(s, line, len(names)-i)
 			require.Equal(s, term.Node(), line[0].Node)
 			require.True(s, line[0].Holds)

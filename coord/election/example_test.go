@@ -111,7 +111,7 @@ func ExamplePriority() {
 
 func ExampleTerm_Transfer() {
 	toTheLast := func(ctx context.Context, e *election.Election, term *election.Term) error {
-		line, err := e.Candidates(ctx)
+		line, err := e.Contenders(ctx)
 		if err != nil {
 			return err
 		}

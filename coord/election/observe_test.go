@@ -298,7 +298,7 @@ func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
 		e := s.at(c)
 		term := elected(s, e, "leader")
 		waiting := s.stand(s.Context(), e, "next", 2)
-		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, coordtest.Call(s, e.Candidates)[1].Node))
+		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, coordtest.Call(s, e.Contenders)[1].Node))
 		require.NoError(s, term.Resign(coordtest.Limited(s)))
 		next := coordtest.Had(s, waiting)
 		zktest.Receive(s, coordtest.Soon, next.Revoked(), "the request")
@@ -319,9 +319,9 @@ func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
 			return all[0]
 		}
 		require.NoError(t, term.Proclaim(b.Context(), []byte("new")))
-		require.Equal(t, "new", shown(e.Candidates(b.Context())).Owner)
+		require.Equal(t, "new", shown(e.Contenders(b.Context())).Owner)
 		require.NoError(t, inspect.Revoke(b.Context(), c, term.Node()))
-		require.True(t, shown(e.Candidates(b.Context())).Revoked)
+		require.True(t, shown(e.Contenders(b.Context())).Revoked)
 		asked := shown(inspect.Contenders(b.Context(), c, electionPath))
 		require.True(t, asked.Revoked)
 		require.Equal(t, "new", asked.Owner)

@@ -15,7 +15,7 @@ import (
 var ErrNoCandidate = errors.New("no such candidate")
 
 // Transfer hands the lead to a candidate, named by its node (Node of
-// [Election.Candidates]), and returns when that leads (in Kazoo's dialect, and
+// [Election.Contenders]), and returns when that leads (in Kazoo's dialect, and
 // for another library's candidate: when it is first in line). It names the
 // candidate in the directory's data and resigns; those before the candidate
 // step behind it, once each, when their turn comes.

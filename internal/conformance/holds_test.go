@@ -199,7 +199,7 @@ func elections(t *testing.T) {
 		}), Ready: again},
 		c{Name: "Run", Do: as.does(func(e *election.Election, ctx context.Context) error { return e.Run(ctx, nil, lead) }), Waits: true},
 		c{Name: "Leader", Requests: 4, RoundTrips: 4, Op: "leader", Do: leader, Ready: campaign},
-		c{Name: "Candidates", Requests: 3, RoundTrips: 3, Do: as.does(only((*election.Election).Candidates)), Ready: campaign},
+		c{Name: "Candidates", Requests: 3, RoundTrips: 3, Do: as.does(only((*election.Election).Contenders)), Ready: campaign},
 		c{Name: "Observe", Requests: 4, RoundTrips: 4, Op: "observe", Do: as.does(first((*election.Election).Observe)), Ready: campaign},
 		c{Name: "Observe a change", Do: as.does(second((*election.Election).Observe)), Waits: true, Block: campaign, Unblock: proclaim},
 		c{Name: "Proclaim", Requests: 2, RoundTrips: 2, Do: proclaim, Ready: campaign, Holds: true},

@@ -198,7 +198,7 @@ func standTogether(t *testing.T, w *zktest.World, path string, dialect coord.Dia
 	peers[0].must(t, "await 100", "busy")
 	b.tell(t, first, "news", peers...)
 	peers[0].must(t, "await 100", "busy")
-	line, err := e.Candidates(patient(t))
+	line, err := e.Contenders(patient(t))
 	require.NoError(t, err)
 	peer, next := line[1].Node, line[2].Node
 	err = first.Transfer(patient(t), next)

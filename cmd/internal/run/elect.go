@@ -200,7 +200,7 @@ func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
-		line, err := e.Candidates(ctx)
+		line, err := e.Contenders(ctx)
 		if err != nil {
 			return err
 		}
