@@ -10,9 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Proofs by name are those of other packages: TestProof... They try many schedules, or much data, and have smaller ones
 # beside them.
 name='^TestProof'
-proofs=(internal/proofs/faults cmd/internal/run cmd/internal/see cmd/internal/attend internal/docs internal/interop
-	internal/zktest internal/fencetest internal/proofs/soak internal/proofs/history internal/proofs/workload
-	zkembed/internal/contract packaging)
+proofs=(internal/proofs/faults cmd/internal/run cmd/internal/see cmd/internal/attend coord/attend internal/docs
+	internal/interop contrib/prom internal/zktest internal/fencetest internal/proofs/soak internal/proofs/history
+	internal/proofs/workload zkembed/internal/contract packaging)
 alone=(internal/proofs/simulate internal/mutants)
 
 # Results are never taken from the cache, since they depend on servers. The limit is for a package that never ends, not
@@ -22,8 +22,8 @@ race() { ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 "${run[@]}" "
 plain() { CGO_ENABLED=0 "${run[@]}" "${plainly[@]}" "$@"; }
 
 # First all is compiled, for session timeouts are short; and real servers start faster from an archive of their classes.
-prepare() {
-	CGO_ENABLED=1 go list "${detecting[@]}" -test -deps -export work >/dev/null
+prepare() { # prepare PACKAGE...
+	CGO_ENABLED=1 go list "${detecting[@]}" -test -deps -export "$@" >/dev/null
 	CGO_ENABLED=0 go list -trimpath -deps -export ./cmd/zkcoord >/dev/null
 	export ZKTEST_CLASSES=$PWD/artefacts/classes.jsa
 	mkdir -p artefacts
@@ -36,7 +36,8 @@ prepare() {
 tests() {
 	local others
 	others=$(go list work | grep -vxFf <(printf 'github.com/zkcoord/zkcoord/%s\n' "${proofs[@]}" "${alone[@]}"))
-	race -skip "$name" -p "$(nproc)" ./coord ./coord/shards ./cmd/internal/cli $others
+	prepare $others
+	race -skip "$name" -p "$(nproc)" ./coord ./coord/shards ./coord/group ./cmd/internal/cli $others
 }
 
 waiting() { race -p 1 "${proofs[@]/#/./}"; }
@@ -44,7 +45,9 @@ waiting() { race -p 1 "${proofs[@]/#/./}"; }
 computing() {
 	race ./internal/proofs/simulate
 	plain -v -run "$name" ./coord/internal/window -scope medium | grep -v '^=== '
-	plain -run "$name" $(grep -rl "^func ${name#^}" coord --include='*_test.go' | grep -v /window/ | xargs -n1 dirname | sort -u | sed 's|^|./|')
+	local others
+	others=$(grep -rl "^func ${name#^}" coord --include='*_test.go' | grep -v /window/ | xargs -n1 dirname | sort -u)
+	plain -run "$name" $(printf './%s ' $others)
 	plain ./internal/mutants
 	scripts/fuzz.sh 100000
 }
@@ -58,6 +61,7 @@ reading() {
 # What computes gets what the others leave of the processors.
 all_proofs() {
 	local lanes=() failed=0
+	prepare work
 	waiting & lanes+=($!)
 	for lane in computing reading; do
 		(renice -n 19 $BASHPID >/dev/null; $lane) & lanes+=($!)
@@ -66,7 +70,6 @@ all_proofs() {
 	return $failed
 }
 
-prepare
 case ${1:-} in
 '') tests ;;
 proofs) all_proofs ;;
