@@ -27,13 +27,13 @@ type consumerCount struct {
 	id      string        // of this client; its nodes' names begin with it
 	gate    chan struct{} // held to count; a channel: waiting for it ends with a context
 	own     *coord.Hold   // guarded by the gate
-	here    int           // objects that receive; guarded, as is idle, by censuses
+	here    int           // objects that receive; guarded, as is idle, by consumerCounts
 	idle    *time.Timer   // while there is none
 }
 
-// censuses are those of this process that have receivers, or had them a short
+// consumerCounts are those of this process that have receivers, or had them a short
 // time ago.
-var censuses = struct {
+var consumerCounts = struct {
 	sync.Mutex
 	of map[site]*consumerCount
 }{of: map[site]*consumerCount{}}
@@ -44,15 +44,15 @@ type site struct {
 	path   string
 }
 
-// enter returns the census of a queue for an object that receives.
+// enter returns the count of the consumers of a queue for an object that receives.
 func enter(l nodes, options string) *consumerCount {
-	censuses.Lock()
-	defer censuses.Unlock()
+	consumerCounts.Lock()
+	defer consumerCounts.Unlock()
 	at := site{l.client, l.path}
-	c := censuses.of[at]
+	c := consumerCounts.of[at]
 	if c == nil {
 		c = &consumerCount{nodes: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
-		censuses.of[at] = c
+		consumerCounts.of[at] = c
 	}
 	c.here++
 	if c.idle != nil {
@@ -63,8 +63,8 @@ func enter(l nodes, options string) *consumerCount {
 
 // leave notes that an object does not receive any more.
 func (c *consumerCount) leave() {
-	censuses.Lock()
-	defer censuses.Unlock()
+	consumerCounts.Lock()
+	defer consumerCounts.Unlock()
 	c.here--
 	if c.here == 0 {
 		c.idle = time.AfterFunc(c.client.SessionTimeout(), c.forget)
@@ -73,10 +73,10 @@ func (c *consumerCount) leave() {
 
 // forget gives up our node if nobody has come meanwhile.
 func (c *consumerCount) forget() {
-	censuses.Lock()
-	defer censuses.Unlock()
-	if at := (site{c.client, c.path}); c.here == 0 && censuses.of[at] == c {
-		delete(censuses.of, at)
+	consumerCounts.Lock()
+	defer consumerCounts.Unlock()
+	if at := (site{c.client, c.path}); c.here == 0 && consumerCounts.of[at] == c {
+		delete(consumerCounts.of, at)
 		if c.own != nil {
 			c.own.Abandon()
 		}
@@ -86,15 +86,15 @@ func (c *consumerCount) forget() {
 // dismiss deletes this client's node among the consumers of a queue, unless
 // something receives here.
 func dismiss(ctx context.Context, l nodes) {
-	censuses.Lock()
+	consumerCounts.Lock()
 	at := site{l.client, l.path}
-	c := censuses.of[at]
+	c := consumerCounts.of[at]
 	idle := c != nil && c.here == 0
 	if idle {
-		delete(censuses.of, at)
+		delete(consumerCounts.of, at)
 		c.idle.Stop()
 	}
-	censuses.Unlock()
+	consumerCounts.Unlock()
 	if idle && c.own != nil {
 		_ = c.own.Release(ctx) // a node that is left is a consumer to whoever looks
 	}
@@ -102,8 +102,8 @@ func dismiss(ctx context.Context, l nodes) {
 
 // isAlone reports whether no other object of this client receives.
 func (c *consumerCount) isAlone() bool {
-	censuses.Lock()
-	defer censuses.Unlock()
+	consumerCounts.Lock()
+	defer consumerCounts.Unlock()
 	return c.here == 1
 }
 
@@ -113,7 +113,7 @@ type slice struct{ rank, of int }
 // countConsumers finds out our share of the items. Without a change since
 // the last time it costs nothing.
 func (d *dispatcher) countConsumers(ctx context.Context) error {
-	share, err := d.census.count(ctx)
+	share, err := d.consumers.count(ctx)
 	if err == nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -27,7 +27,7 @@ type dispatcher struct {
 
 	mu        sync.Mutex
 	receiving int            // how many receivers are here
-	census    *consumerCount // while they are
+	consumers *consumerCount // while they are
 	names     []string       // listed and not handed out yet, in order
 	length    int            // of the listing
 	version   [2]int64       // of the entries and of the claims, as listed

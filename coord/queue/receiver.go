@@ -81,7 +81,7 @@ func (r *receiver) stand(ctx context.Context) error {
 		return err
 	}
 	err = r.countConsumers(ctx)
-	alone := r.share.of < 2 && r.census.isAlone()
+	alone := r.share.of < 2 && r.consumers.isAlone()
 	open()
 	r.place, r.first, r.stands = nil, "", err == nil && alone
 	if err != nil || alone {
@@ -112,7 +112,7 @@ func (d *dispatcher) arrive() {
 	defer d.mu.Unlock()
 	d.receiving++
 	if d.receiving == 1 {
-		d.census = enter(d.nodes, d.options())
+		d.consumers = enter(d.nodes, d.options())
 	}
 }
 
@@ -121,7 +121,7 @@ func (r *receiver) leave() {
 	r.mu.Lock()
 	r.receiving--
 	if r.receiving == 0 {
-		r.census.leave()
+		r.consumers.leave()
 	}
 	r.mu.Unlock()
 	if r.place != nil {

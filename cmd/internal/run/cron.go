@@ -253,7 +253,7 @@ func (t *cronTask) look(ctx context.Context, client *coord.Client, _ look.Names)
 	if len(state.Open) > 0 {
 		text = fmt.Sprintf("%s under way, the oldest %s", term.Plural(len(state.Open), "slot is", "slots are"), coordcron.Key(state.Open[0]))
 	}
-	return look.Situation{Text: text, Key: text, Fields: stateStory(state)}, err
+	return look.Situation{Text: text, Key: text, Fields: stateSummary(state)}, err
 }
 
 func (t *cronTask) name() string {
@@ -296,22 +296,22 @@ func (t *cronTask) complete(status int, asked bool, _ func() (context.Context, f
 }
 
 func (t *cronTask) summary(held float64, _ error) map[string]any {
-	story := alone(t.slot).summary()
-	story["slot"], story["attempt"], story["held"] = t.slot.Key, t.slot.Attempt, held
-	return story
+	summary := alone(t.slot).summary()
+	summary["slot"], summary["attempt"], summary["held"] = t.slot.Key, t.slot.Attempt, held
+	return summary
 }
 
-// stateStory is how far a schedule has come, in JSON.
-func stateStory(state coordcron.State) map[string]any {
+// stateSummary is how far a schedule has come, in JSON.
+func stateSummary(state coordcron.State) map[string]any {
 	keys := []string{}
 	for _, slot := range state.Open {
 		keys = append(keys, coordcron.Key(slot))
 	}
-	story := map[string]any{"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut, "next": nil}
+	summary := map[string]any{"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut, "next": nil}
 	if !state.Next.IsZero() {
-		story["next"] = coordcron.Key(state.Next)
+		summary["next"] = coordcron.Key(state.Next)
 	}
-	return story
+	return summary
 }
 
 // never is the schedule of who only looks.
@@ -341,9 +341,9 @@ func (v *CronVerb) onRecord(s *term.Streams, c *conn.Connection) error {
 }
 
 func (v *CronVerb) list(ctx context.Context, s *term.Streams, c *coordcron.Cron, state coordcron.State) error {
-	story, come := map[string]any{}, "no schedule\n"
+	summary, come := map[string]any{}, "no schedule\n"
 	if !state.Through.IsZero() {
-		story = stateStory(state)
+		summary = stateSummary(state)
 		come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through), term.Plural(state.LeftOut, "slot was", "slots were"))
 		jobs, err := c.Jobs(ctx)
 		if err != nil && !errors.Is(err, coord.ErrNoAuth) {
@@ -354,7 +354,7 @@ func (v *CronVerb) list(ctx context.Context, s *term.Streams, c *coordcron.Cron,
 			members += job.Clients
 			come += fmt.Sprintf("%s %s\n", term.Plural(job.Clients, "process runs", "processes run"), term.Plain(job.Text))
 		}
-		story["members"] = members
+		summary["members"] = members
 		if !state.Next.IsZero() {
 			come += "the next slot is due at " + coordcron.Key(state.Next) + "\n"
 		}
@@ -365,8 +365,8 @@ func (v *CronVerb) list(ctx context.Context, s *term.Streams, c *coordcron.Cron,
 	if state.Ahead > 0 {
 		come += look.MarkAhead(state) + "\n"
 	}
-	story["path"] = string(v.Path)
-	return listJobs(ctx, s, c.Ledger(), "SLOT", "slots", story, come)
+	summary["path"] = string(v.Path)
+	return listJobs(ctx, s, c.Ledger(), "SLOT", "slots", summary, come)
 }
 
 func (v *CronVerb) rewind(ctx context.Context, s *term.Streams, c *coordcron.Cron, before coordcron.State) error {
@@ -380,10 +380,10 @@ func (v *CronVerb) rewind(ctx context.Context, s *term.Streams, c *coordcron.Cro
 	if err != nil {
 		return err
 	}
-	story, text := stateStory(after), "the mark does not lie in the future; nothing was changed\n"
+	summary, text := stateSummary(after), "the mark does not lie in the future; nothing was changed\n"
 	if rewound := after.Through.Before(before.Through); rewound {
 		text = fmt.Sprintf("put back from %s to %s\n", coordcron.Key(before.Through), coordcron.Key(after.Through))
 	}
-	story["path"], story["was"] = string(v.Path), coordcron.Key(before.Through)
-	return s.Print(story, "%s", text)
+	summary["path"], summary["was"] = string(v.Path), coordcron.Key(before.Through)
+	return s.Print(summary, "%s", text)
 }

@@ -254,7 +254,7 @@ func (p *barrierTask) summary(inside float64, err error) map[string]any {
 		maps.Copy(reasons, incomplete.Reasons)
 	}
 	m := p.member
-	story := map[string]any{
+	summary := map[string]any{
 		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "reasons": reasons, "inside": inside,
 	}
 	if p.verb.Results {
@@ -267,9 +267,9 @@ func (p *barrierTask) summary(inside float64, err error) map[string]any {
 				results[i] = string(r)
 			}
 		}
-		story["results"] = results
+		summary["results"] = results
 	}
-	return story
+	return summary
 }
 
 // look says how many have come, or are in the round that is under way.

@@ -127,8 +127,8 @@ func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
 		for _, p := range good {
 			p.Ends(exitMissing, `1 of 3 members missing: [0]; 0: "its command ended with status 7"`)
 		}
-		story, _, _ := strings.Cut(good[1].Stderr.String(), "\n")
-		require.Equal(t, map[string]any{"0": "its command ended with status 7"}, cmdtest.Parse[map[string]any](t, story)["reasons"])
+		summary, _, _ := strings.Cut(good[1].Stderr.String(), "\n")
+		require.Equal(t, map[string]any{"0": "its command ended with status 7"}, cmdtest.Parse[map[string]any](t, summary)["reasons"])
 		cmdtest.InBarrier(t, w, 0)
 	})
 }

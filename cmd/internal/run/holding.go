@@ -82,10 +82,10 @@ func (h holding) summary() map[string]any {
 			tokens = append(tokens, hold.Token())
 		}
 	}
-	story := map[string]any{}
-	term.Put(story, "node", h.nodes())
-	term.Put(story, "token", tokens)
-	return story
+	summary := map[string]any{}
+	term.Put(summary, "node", h.nodes())
+	term.Put(summary, "token", tokens)
+	return summary
 }
 
 // heldWith is the variable for a command that runs under these holds, too.

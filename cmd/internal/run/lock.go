@@ -204,9 +204,9 @@ func (t *lockTask) complete(status int, _ bool, _ func() (context.Context, func(
 }
 
 func (t *lockTask) summary(held float64, _ error) map[string]any {
-	story := t.held.summary()
-	story["held"] = held
-	return story
+	summary := t.held.summary()
+	summary["held"] = held
+	return summary
 }
 
 // releaseWithin bounds what happens after CMD has ended. Others wait for the

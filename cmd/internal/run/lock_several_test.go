@@ -52,17 +52,17 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 		require.Equal(t, path.Base(nodes[0])+" "+path.Base(nodes[1]), p.Line())
 		require.Equal(t, "none: ", p.Line(), "of several, no single one is told")
 		p.LetGo(3)
-		story := cmdtest.Parse[struct {
+		summary := cmdtest.Parse[struct {
 			Paths, Nodes []string
 			Tokens       []int64
 			Status       int
 			Held         float64
 		}](t, p.Stderr.String())
-		require.Equal(t, []string{w.Path("z"), w.Path("a")}, story.Paths)
-		require.Equal(t, nodes, story.Nodes)
-		require.Equal(t, tokens, story.Tokens)
-		require.Equal(t, 3, story.Status)
-		require.Positive(t, story.Held)
+		require.Equal(t, []string{w.Path("z"), w.Path("a")}, summary.Paths)
+		require.Equal(t, nodes, summary.Nodes)
+		require.Equal(t, tokens, summary.Tokens)
+		require.Equal(t, 3, summary.Status)
+		require.Positive(t, summary.Held)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 0)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("z"), 0)
 	})

@@ -303,9 +303,9 @@ func TestASharedLockHasNoToken(t *testing.T) {
 
 	p = cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3", "--shared")...)...)
 	require.Equal(t, 3, p.Exit())
-	story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
-	require.NotContains(t, story, "token")
-	require.Contains(t, story["node"], "__READ__")
+	summary := cmdtest.Parse[map[string]any](t, p.Stderr.String())
+	require.NotContains(t, summary, "token")
+	require.Contains(t, summary["node"], "__READ__")
 }
 
 func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {

@@ -118,9 +118,9 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if e.run != nil || e.found.State != once.Done {
 		return err
 	}
-	story := jobStory(e.found)
-	story["path"], story["status"], story["ran"] = v.Path, term.ExitOK, false
-	s.Tell(story)
+	summary := jobSummary(e.found)
+	summary["path"], summary["status"], summary["ran"] = v.Path, term.ExitOK, false
+	s.Tell(summary)
 	if !s.JSON {
 		s.Note("%q was done %s ago by %s, at attempt %d, and ended with status 0", v.Key,
 			term.Ago(e.found.Begun.Add(e.found.Took)), term.Plain(e.found.By), e.found.Attempt)
@@ -171,7 +171,7 @@ func (e *onceTask) acquire(ctx context.Context, c *conn.Connection, client *coor
 	}
 	switch {
 	case errors.Is(err, once.ErrFailed), errors.Is(err, once.ErrUnfinished):
-		fields := jobStory(e.found)
+		fields := jobSummary(e.found)
 		fields["ran"] = false
 		return holding{}, &term.ExitError{Code: exitGivenUp, Err: fmt.Errorf("%w; --forget has it done again", err), Fields: fields}
 	case err != nil:
@@ -231,20 +231,20 @@ func (e *onceTask) complete(status int, asked bool, _ func() (context.Context, f
 }
 
 func (e *onceTask) summary(held float64, _ error) map[string]any {
-	story := alone(e.run).summary()
-	story["key"], story["attempt"], story["ran"], story["held"] = e.verb.Key, e.run.Attempt, true, held
-	return story
+	summary := alone(e.run).summary()
+	summary["key"], summary["attempt"], summary["ran"], summary["held"] = e.verb.Key, e.run.Attempt, true, held
+	return summary
 }
 
-// jobStory is a job in JSON.
-func jobStory(r once.Result) map[string]any {
-	story := map[string]any{
+// jobSummary is a job in JSON.
+func jobSummary(r once.Result) map[string]any {
+	summary := map[string]any{
 		"key": r.Key, "state": r.State, "attempt": r.Attempt, "by": r.By, "begun": r.Begun, "took": term.Seconds(r.Took),
 	}
 	if r.Err != "" {
-		story["failure"] = r.Err
+		summary["failure"] = r.Err
 	}
-	return story
+	return summary
 }
 
 func (v *OnceVerb) list(s *term.Streams, c *conn.Connection) error {
@@ -261,8 +261,8 @@ func (v *OnceVerb) list(s *term.Streams, c *conn.Connection) error {
 }
 
 // listJobs shows what is on record, the oldest first, and then the rest. The
-// jobs are called by these names in the table's head and in the story.
-func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called string, story map[string]any, rest string) error {
+// jobs are called by these names in the table's head and in the summary.
+func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called string, summary map[string]any, rest string) error {
 	var all []once.Result
 	for r, err := range o.List(ctx) {
 		if err != nil {
@@ -274,7 +274,7 @@ func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called s
 	stories := make([]map[string]any, len(all))
 	t := term.Table{Heads: []string{head, "STATE", "ATTEMPT", "AGE", "TOOK", "BY"}, About: "FAILURE"}
 	for i, r := range all {
-		stories[i] = jobStory(r)
+		stories[i] = jobSummary(r)
 		took := ""
 		if r.State == once.Done || r.State == once.Failed {
 			took = term.Age(r.Took.Seconds())
@@ -283,8 +283,8 @@ func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called s
 			term.Ago(r.Begun), took, term.Plain(r.By))
 	}
 	if s.JSON || len(all) == 0 {
-		story[called] = stories
-		return s.Print(story, "%s", "no "+called+"\n"+rest)
+		summary[called] = stories
+		return s.Print(summary, "%s", "no "+called+"\n"+rest)
 	}
 	page := s.Page()
 	if err := t.Write(page); err != nil {

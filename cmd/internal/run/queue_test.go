@@ -282,9 +282,9 @@ func TestACommandThatCannotBeRunIsNoDelivery(t *testing.T) {
 		for range 2 {
 			p := cmdtest.On(t, w, "--json", "queue", "receive", "--dead", "1", w.Path("q"), "--", command)
 			require.Equal(t, want, p.Exit())
-			story := cmdtest.Parse[map[string]any](t, strings.SplitN(p.Stderr.String(), "\n", 2)[0])
-			require.EqualValues(t, want, story["status"])
-			require.Contains(t, story["error"], command)
+			summary := cmdtest.Parse[map[string]any](t, strings.SplitN(p.Stderr.String(), "\n", 2)[0])
+			require.EqualValues(t, want, summary["status"])
+			require.Contains(t, summary["error"], command)
 		}
 	}
 	require.Equal(t, "item 1", cmdtest.Receive(t, w, "echo $(cat) $COORD_DELIVERIES", "--dead", "1").Output())

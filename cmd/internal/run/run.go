@@ -55,7 +55,7 @@ type task interface {
 	// the status to exit with. asked: this process told the command to end, for
 	// a request, --max-hold or a check. A signal ends the context of patience.
 	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
-	// story returns what the JSON object at the end has besides the fields of
+	// summary returns what the JSON object at the end has besides the fields of
 	// every command. held is how long the hold lasted.
 	summary(held float64, err error) map[string]any
 }

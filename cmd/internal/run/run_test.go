@@ -283,10 +283,10 @@ func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 			require.Equal(t, c.status, p.Exit(), "%q", c.args)
 			objects := cmdtest.Told(t, p.Output()+"\n"+p.Stderr.String())
 			require.Len(t, objects, 1, "%q", c.args)
-			story := objects[0]
-			require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), story["path"])
-			require.EqualValues(t, c.status, story["status"])
-			require.Contains(t, story["error"], c.says)
+			summary := objects[0]
+			require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), summary["path"])
+			require.EqualValues(t, c.status, summary["status"])
+			require.Contains(t, summary["error"], c.says)
 			require.Contains(t, p.Stderr.String(), "coorddemo: ", "there is a message for people as well")
 			return true
 		})
@@ -316,9 +316,9 @@ func TestAVerbTellsItsStoryInJSON(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
 	for verb, c := range map[string]struct {
-		args   []string
-		status int
-		story  map[string]any
+		args    []string
+		status  int
+		summary map[string]any
 	}{
 		"lock": {cmdtest.Sh(w.Path("l"), "exit 3"), 3, map[string]any{"path": w.Path("l")}},
 		"queue": {
@@ -333,21 +333,21 @@ func TestAVerbTellsItsStoryInJSON(t *testing.T) {
 	} {
 		p := cmdtest.On(t, w, append([]string{"--json"}, c.args...)...)
 		require.Empty(t, p.Gives(c.status), "standard output belongs to the command")
-		story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
-		require.Subset(t, story, c.story)
-		require.EqualValues(t, c.status, story["status"])
-		require.Equal(t, false, story["lost"])
-		require.Equal(t, verb == "lock", story["token"] != nil, verb)
+		summary := cmdtest.Parse[map[string]any](t, p.Stderr.String())
+		require.Subset(t, summary, c.summary)
+		require.EqualValues(t, c.status, summary["status"])
+		require.Equal(t, false, summary["lost"])
+		require.Equal(t, verb == "lock", summary["token"] != nil, verb)
 	}
 }
 
 func requireInterruptTold(t *testing.T, p *cmdtest.Process) {
 	t.Helper()
 	p.EndsBy(syscall.SIGINT, 130)
-	story := cmdtest.Parse[map[string]any](t, p.Output()+p.Stderr.String())
-	require.EqualValues(t, 130, story["status"])
-	require.Contains(t, story["error"], "interrupt")
-	require.NotEmpty(t, story["path"])
+	summary := cmdtest.Parse[map[string]any](t, p.Output()+p.Stderr.String())
+	require.EqualValues(t, 130, summary["status"])
+	require.Contains(t, summary["error"], "interrupt")
+	require.NotEmpty(t, summary["path"])
 }
 
 // A daemon opens the null device once, for all three.

@@ -191,18 +191,18 @@ func (r *run) perform() (status int, err error) {
 
 // account is the JSON object of the end.
 func (r *run) account(status int, err error) map[string]any {
-	story := r.summary(term.Seconds(time.Since(r.granted)), err)
-	term.Put(story, "path", r.Paths)
-	story["status"], story["lost"] = status, r.lost
-	story["waited"] = term.Seconds(r.granted.Sub(r.begun))
-	story["outages"], _ = r.outage()
+	summary := r.summary(term.Seconds(time.Since(r.granted)), err)
+	term.Put(summary, "path", r.Paths)
+	summary["status"], summary["lost"] = status, r.lost
+	summary["waited"] = term.Seconds(r.granted.Sub(r.begun))
+	summary["outages"], _ = r.outage()
 	if len(r.unstoppable) > 0 {
-		story["unstoppable"] = r.unstoppable
+		summary["unstoppable"] = r.unstoppable
 	}
 	if err != nil {
-		story["error"] = term.Briefly(err).Error()
+		summary["error"] = term.Briefly(err).Error()
 	}
-	return story
+	return summary
 }
 
 // guardCommand is the guard process that the command inherits everything from.

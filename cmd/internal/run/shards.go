@@ -135,16 +135,16 @@ func (v *ShardsVerb) show(ctx context.Context, s *term.Streams, client *coord.Cl
 	stories := make([]map[string]any, len(all))
 	t := term.Table{Heads: []string{"KEY", "DESIRED", "OWNER", "TOKEN", "SINCE", "STATE"}}
 	for i, st := range all {
-		story := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving, "state": st.Life}
+		summary := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving, "state": st.Life}
 		token, since := "", ""
 		if st.Owner.Token != 0 {
 			token, since = strconv.FormatInt(st.Owner.Token, 10), term.Ago(st.Owner.Since)
-			story["token"], story["since"], story["node"] = st.Owner.Token, st.Owner.Since, st.Owner.Node
+			summary["token"], summary["since"], summary["node"] = st.Owner.Token, st.Owner.Since, st.Owner.Node
 		}
 		if tr := st.Trouble; tr.Error != "" {
-			story["trouble"] = map[string]any{"member": tr.Member, "error": tr.Error, "count": tr.Count, "since": tr.Since}
+			summary["trouble"] = map[string]any{"member": tr.Member, "error": tr.Error, "count": tr.Count, "since": tr.Since}
 		}
-		stories[i] = story
+		stories[i] = summary
 		t.Add("", term.Plain(st.Key), term.Plain(st.Desired.ID), term.Plain(st.Owner.Member.ID), token, since, stateOf(st))
 	}
 	if s.JSON {

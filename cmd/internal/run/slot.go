@@ -156,9 +156,9 @@ func (t *slotTask) complete(status int, asked bool, patience func() (context.Con
 }
 
 func (t *slotTask) summary(held float64, err error) map[string]any {
-	story := t.lockTask.summary(held, err)
-	story["slot"] = t.slot.Number
-	return story
+	summary := t.lockTask.summary(held, err)
+	summary["slot"] = t.slot.Number
+	return summary
 }
 
 // look says who holds numbers, and the place in the line.
@@ -188,19 +188,19 @@ func (t *slotTask) look(ctx context.Context, client *coord.Client, own look.Name
 	return s, err
 }
 
-// slotStory is a number in JSON.
-func slotStory(now slots.State) map[string]any {
-	story := map[string]any{"slot": now.Number, "held": now.Holder != nil}
+// slotSummary is a number in JSON.
+func slotSummary(now slots.State) map[string]any {
+	summary := map[string]any{"slot": now.Number, "held": now.Holder != nil}
 	if h := now.Holder; h != nil {
-		story["owner"], story["node"], story["token"], story["session"] = h.Owner, h.Node, h.Token, look.SessionName(h.Session)
+		summary["owner"], summary["node"], summary["token"], summary["session"] = h.Owner, h.Node, h.Token, look.SessionName(h.Session)
 	}
 	if now.Owner != "" {
-		story["for"], story["cooldown"] = now.Owner, term.Seconds(now.Cooldown)
+		summary["for"], summary["cooldown"] = now.Owner, term.Seconds(now.Cooldown)
 	}
 	if !now.Away.IsZero() {
-		story["away"] = now.Away
+		summary["away"] = now.Away
 	}
-	return story
+	return summary
 }
 
 // list shows the numbers.
@@ -220,7 +220,7 @@ func (v *SlotVerb) list(s *term.Streams, c *conn.Connection) error {
 		stories := make([]map[string]any, len(all))
 		t := term.Table{Heads: []string{"SLOT", "FOR", "AWAY", "COOLDOWN", "HELD", "TOKEN"}, About: "HOLDER"}
 		for i, now := range all {
-			stories[i] = slotStory(now)
+			stories[i] = slotSummary(now)
 			holder, held, token, away, cooldown := "", "", "", "", ""
 			if h := now.Holder; h != nil {
 				holder, held, token = cmp.Or(h.Owner, "unknown"), term.Ago(h.Since), strconv.FormatInt(h.Token, 10)
