@@ -54,7 +54,7 @@ func TestF24AThrottledRequestIsRepeated(t *testing.T) {
 // a millisecond, since only one may be under way at a time. On a machine so
 // busy that it refuses all for long, the flood stops after 10,000 refusals.
 func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
-	onReal(t, func(s scene) {
+	onRealAlone(t, func(s scene) {
 		flood := zktest.Connect(s, s.w.ConnectString(), T)
 		var refused atomic.Int64
 		var flooding sync.WaitGroup

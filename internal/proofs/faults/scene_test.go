@@ -92,10 +92,14 @@ func eachPrivateAlone(t *testing.T, f func(s scene), backends ...zktest.Backend)
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
-// onReal runs a scenario on a real server of its own, onEnsemble on an
-// ensemble.
+// onReal runs a scenario on a real server of its own, onRealAlone while no
+// other runs, onEnsemble on an ensemble.
 func onReal(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
 	t.Parallel()
+	onRealAlone(t, f, opts...)
+}
+
+func onRealAlone(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
 	play(t, zktest.NewPrivate(t, zktest.Real, opts...), f)
 }
 
