@@ -10,9 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Proofs by name are those of other packages: TestProof... They try many schedules, or much data, and have smaller ones
 # beside them.
 name='^TestProof'
-proofs=(internal/proofs/faults cmd/internal/run cmd/internal/see cmd/internal/attend coord/attend internal/docs
-	internal/interop contrib/prom internal/zktest internal/fencetest internal/proofs/soak internal/proofs/history
-	internal/proofs/workload zkembed/internal/contract packaging)
+proofs=(internal/proofs/faults cmd/internal/run cmd/internal/see cmd/internal/attend cmd/internal/cli cmd/internal/demo
+	coord/attend internal/docs internal/interop contrib/prom internal/zktest internal/fencetest internal/proofs/soak
+	internal/proofs/history internal/proofs/workload zkembed/internal/contract packaging)
 alone=(internal/proofs/simulate internal/mutants)
 
 # Results are never taken from the cache, since they depend on servers. The limit is for a package that never ends, not
@@ -37,7 +37,7 @@ tests() {
 	local others
 	others=$(go list work | grep -vxFf <(printf 'github.com/zkcoord/zkcoord/%s\n' "${proofs[@]}" "${alone[@]}"))
 	prepare $others
-	race -skip "$name" -p "$(nproc)" ./coord ./coord/shards ./coord/group ./cmd/internal/cli $others
+	race -skip "$name" -p "$(nproc)" ./coord ./coord/shards ./coord/group $others
 }
 
 waiting() { race -p 1 "${proofs[@]/#/./}"; }

@@ -113,10 +113,10 @@ func TestAnInterruptedDemoStillCountsAndFails(t *testing.T) {
 
 func TestTheStockDemoSellsEveryUnitOnceThoughHoldersAreKilled(t *testing.T) {
 	t.Parallel()
-	r := result(t, cmdtest.Start(t, "demo", "stock", "--workers", "4", "--stock", "60", "--kill", "3"), 0)
+	r := result(t, cmdtest.Start(t, "demo", "stock", "--workers", "4", "--stock", "300", "--kill", "3"), 0)
 	require.Equal(t, stockResult{
 		Demo: "stock", Seconds: r.Seconds, OK: true,
-		Result: stock.Result{Sold: 60, Kills: 3, Losses: r.Losses, Growing: true}, Stock: 60, Workers: 4, MaxGap: r.MaxGap,
+		Result: stock.Result{Sold: 300, Kills: 3, Losses: r.Losses, Growing: true}, Stock: 300, Workers: 4, MaxGap: r.MaxGap,
 	}, r)
 	// The killed holder's session lasted until its timeout: the kills did hit
 	// holders.
