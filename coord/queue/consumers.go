@@ -44,7 +44,8 @@ type site struct {
 	path   string
 }
 
-// enter returns the count of the consumers of a queue for an object that receives.
+// enter returns the count of the consumers of a queue for an object that
+// receives.
 func enter(l nodes, options string) *consumerCount {
 	consumerCounts.Lock()
 	defer consumerCounts.Unlock()
