@@ -31,8 +31,8 @@ type consumerCount struct {
 	idle    *time.Timer   // while there is none
 }
 
-// consumerCounts are those of this process that have receivers, or had them a short
-// time ago.
+// consumerCounts are those of this process that have receivers, or had them a
+// short time ago.
 var consumerCounts = struct {
 	sync.Mutex
 	of map[site]*consumerCount
