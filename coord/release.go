@@ -53,7 +53,7 @@ func (h *Hold) Invalidate(cause error) {
 // lost. Their effect thus distinguishes a release by the owner from any other
 // end. They replace the operations of an earlier call. If the ensemble refuses
 // them, the node is deleted without them. [Transactor.Release] has its own
-// operations instead, and [Hold.Downgrade] drops them. Along fails with
+// operations instead, and [Hold.Downgrade] drops them. OnRelease fails with
 // [ErrInvalid] in a nest ([Hold.Dup]). No request.
 func (h *Hold) OnRelease(ops ...Op) error {
 	cl, err := h.claim, error(nil)

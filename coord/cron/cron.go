@@ -104,7 +104,7 @@ func ofRuns(opt once.Option) Option {
 // but none that is late by more than d (0: however late); the others are left
 // out. n is 1 to 1000.
 //
-// The default is Missed(1, 0): the last one. Missed(1, time.Minute) makes up
+// The default is CatchUp(1, 0): the last one. CatchUp(1, time.Minute) makes up
 // for nothing that was missed. d must be more than clocks differ by, of which a
 // client's that is ahead counts for a minute at most, or a client leaves out
 // what others would run.

@@ -40,7 +40,7 @@
 //   - A slot that is over is not begun again, even by a client whose clock is
 //     behind or that was cut off, and even if its record was deleted.
 //   - A slot is run by one client at a time, and at most as many slots at a
-//     time as Beside says, under the conditions that package coord states.
+//     time as MaxConcurrent says, under the conditions that package coord states.
 //   - With Attempts(n), the function is called n times at most, by all clients
 //     together, in whatever way they end.
 //   - Every call ends with its context, but for the function.

@@ -190,7 +190,7 @@ type outcome int
 const (
 	removed outcome = iota // alone
 	deleted                // with its record
-	putOff
+	deferred
 )
 
 // pruneOldest removes the oldest entry of a journal, and the record if this
@@ -222,7 +222,7 @@ func (o *Once) pruneOldest(ctx context.Context, j, late *journal, old func(at ti
 		done = deleted
 		ops = append(ops, coord.DeleteOp(p.record(), stat.Version))
 	default:
-		done = putOff
+		done = deferred
 		ops = append(ops, coord.AppendOp(late.dir+"/", []byte(j.run+" "+j.name)))
 		if late.missing {
 			if err := o.client.Create(ctx, late.dir, nil); err != nil && !errors.Is(err, coord.ErrNodeExists) {

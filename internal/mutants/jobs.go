@@ -52,7 +52,7 @@ var jobs = []mutant{
 	off("job: the earlier runs of a job that runs need not be put off", in(ledger, "TestEarlierRuns"),
 		"Once.pruneOldest", `stat.Czxid != 0 && r.ID != j.run:`, `!busy && stat.Czxid != 0 && r.ID != j.run:`),
 	off("job: a job that runs on takes the place of no newer run", in(ledger, "TestEarlierRuns"),
-		"Once.prune", `total--`, `if done != putOff { total-- }`),
+		"Once.prune", `total--`, `if done != deferred { total-- }`),
 	off("job: an entry that was put off is not one of the newest", in(ledger, "TestEarlierRuns"),
 		"Once.pruneOldest", `coord.AppendOp(late.dir+"/"`, `coord.AppendOp(j.dir+"/"`),
 	off("job: an entry that was put off is looked at again", in(ledger, "TestEarlierRuns"),

@@ -62,9 +62,9 @@ var locks = []mutant{
 		"local.rest", `		case left > 0:`, `		case false:`),
 	off("Nest looks at the window", in(coord, "TestANestedHold"),
 		"Hold.Dup", `	if err := h.Err(); err != nil {
-		return nil, opError("nest"`,
+		return nil, opError("dup"`,
 		`	if err := error(nil); err != nil {
-		return nil, opError("nest"`),
+		return nil, opError("dup"`),
 	off("local queue: a lost turn sends the others to the line", in(lock, "TestALocalQueueThatLosesItsNode"),
 		"Hold.tellEnded", `			go ended()`, ""),
 	off("local queue: a turn lasts as long as the handles made inside of it", in(lock, "TestF55ATurnLasts|TestATurnLasts"),

@@ -89,7 +89,7 @@ func (k *keyboard) quits() bool {
 	return slices.Contains(typed[:n], 'q') || slices.Contains(typed[:n], 'Q')
 }
 
-// heed puts the modes back, and then lets a signal have its default effect.
+// handle puts the modes back, and then lets a signal have its default effect.
 func (k *keyboard) handle(sig os.Signal) {
 	switch sig {
 	case syscall.SIGTSTP:

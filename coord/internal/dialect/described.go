@@ -99,7 +99,8 @@ func describe(d Dialect) *described {
 		return known.(*described)
 	}
 	read := &described{}
-	if read.Description, read.err = read.read(string(d)); read.err == nil {
+	read.Description, read.err = readDescription(string(d))
+	if read.err == nil {
 		read.err = read.compile()
 	}
 	if read.err != nil {
@@ -109,8 +110,8 @@ func describe(d Dialect) *described {
 	return known.(*described)
 }
 
-// read reads what [Description.Dialect] writes, or a name.
-func (*described) read(text string) (d Description, err error) {
+// readDescription reads what [Description.Dialect] writes, or a name.
+func readDescription(text string) (d Description, err error) {
 	switch name, named := strings.CutPrefix(text, namedForm); {
 	case text == string(ZooKeeper):
 		return Description{Prefix: "x-{session}-"}, nil

@@ -24,8 +24,8 @@ const (
 	dialsAtOnce  = 4
 )
 
-// hunt is the search for one connection: the attempts under way, of which the
-// first that succeeds ends the others.
+// dialRace is the search for one connection: the attempts under way, of which
+// the first that succeeds ends the others.
 type dialRace struct {
 	ctx     context.Context
 	end     context.CancelFunc

@@ -29,8 +29,8 @@ type Owner interface {
 }
 
 // checkRead tells the owner what the read that set a watch has shown: that the
-// node is gone, is another's, or was asked for. Once heed has returned nil, the
-// node's deletion and requests for it are noticed.
+// node is gone, is another's, or was asked for. Once checkRead has returned
+// nil, the node's deletion and requests for it are noticed.
 func (n *Node) checkRead(w *session.Watch, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
