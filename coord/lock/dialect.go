@@ -14,7 +14,7 @@ import (
 // from a lock of its own to this one.
 //
 // Such a line takes no [Delay], which keeps a node beside the claims, and no
-// read/write lock. To ask for a hold there, use [coord/inspect.RevokeIn].
+// read/write lock. To ask for a hold there, use [inspect.RevokeIn].
 func Dialect(d coord.Dialect) Option {
 	return func(m *Mutex) error {
 		m.spec.Line.Dialect = d
