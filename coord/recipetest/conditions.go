@@ -245,7 +245,6 @@ func cost[R any](w *world[R], call Call[R]) {
 	const trip = time.Millisecond
 	u := w.user(w.fresh())
 	u.prepare("Ready", call.Ready)
-	time.Sleep(trip) // for what was under way
 	before := w.server.SessionCounts(u.client.SessionID())
 	late := w.server.Inject(zkembed.Match{Session: u.client.SessionID()}, zkembed.DelayReply(trip))
 	begun := time.Now()

@@ -83,7 +83,8 @@ func (w *world[R]) user(path string) *user[R] {
 
 func (u *user[R]) close() { _ = u.client.Close(context.Background()) }
 
-// prepare is part of a condition: it must succeed.
+// prepare is part of a condition: it must succeed. What it leaves under way in
+// the background ends, so that no request of it counts as the next call's.
 func (u *user[R]) prepare(what string, f func(ctx context.Context, r R) error) {
 	u.Helper()
 	if f == nil {
@@ -97,6 +98,7 @@ func (u *user[R]) prepare(what string, f func(ctx context.Context, r R) error) {
 	case <-time.After(patience):
 		u.Fatalf("%s: it hangs", what)
 	}
+	time.Sleep(time.Millisecond)
 }
 
 // begin makes a call in the background.
