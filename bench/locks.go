@@ -232,7 +232,7 @@ func (u usage) open(ctx context.Context, addr string, timeout time.Duration) (*s
 	return &session{
 		lock: c.lock, barrier: c.barrier, queue: c.queue,
 		close: func() { _ = client.Close(context.Background()) },
-		id:    client.SessionID,
+		id:    func() int64 { return client.Info().SessionID },
 	}, nil
 }
 

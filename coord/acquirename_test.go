@@ -67,11 +67,11 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		require.ErrorAs(b, err, &refused)
 		require.Equal(b, 3, refused.Index, "the first operation of the second name")
 		require.ErrorIs(b, err, coord.ErrNodeExists)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 
 		require.NoError(b, other.Delete(b.Context(), "/names/1", -1))
 		g := b.namesOf(c, specs)
-		require.Equal(b, 3, b.owned(c.SessionID()))
+		require.Equal(b, 3, b.owned(c.Info().SessionID))
 		require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 		require.ErrorIs(b, g.Err(), coord.ErrReleased)
 		require.Zero(b, b.claimsAndProofs())
@@ -85,7 +85,7 @@ func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
 			specs := threeNames(b, c)
 			f := b.strikeNames(fault)
 			g := b.namesOf(c, specs)
-			require.Equal(b, 3, b.owned(c.SessionID()))
+			require.Equal(b, 3, b.owned(c.Info().SessionID))
 			time.Sleep(10 * T) // what comes late, and our watches
 			require.NoError(b, g.Err())
 			require.Equal(b, 1, f.Fired())
@@ -144,7 +144,7 @@ func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
 		}))
 		specs := threeNames(b, c)
 		time.Sleep(T) // without a probe
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(T/6))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(T/6))
 		holds := b.namesOf(c, specs).Holds()
 		for _, h := range holds {
 			require.NoError(b, h.Err())
@@ -164,12 +164,12 @@ func TestWhenTheWindowEndsWhileSeveralNamesAreGrantedNoneIs(t *testing.T) {
 			time.Sleep(T * 97 / 100)
 			b.Server.Resume()
 		}))
-		specs, session := threeNames(b, c), c.SessionID()
+		specs, session := threeNames(b, c), c.Info().SessionID
 		_, err := c.AcquireNames(b.Context(), specs...)
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.ErrorIs(b, err, coord.ErrWindowOver)
 		time.Sleep(T)
-		require.Equal(b, session, c.SessionID(), "the session survived")
+		require.Equal(b, session, c.Info().SessionID, "the session survived")
 		require.Zero(b, b.children("/names"))
 	})
 }
@@ -178,10 +178,10 @@ func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		specs := threeNames(b, c)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
 		require.ErrorIs(b, coordtest.Err(c.JoinNames(b.Within(T/8), specs...)), context.DeadlineExceeded)
 		time.Sleep(T)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -189,7 +189,7 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		g := b.namesOf(c, threeNames(b, c))
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T/4))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayEvents(T/4))
 		require.NoError(b, inspect.Break(b.Context(), admin, "/names/1"))
 		require.ErrorIs(b, b.once(c).Release(b.Context(), g.Holds(), deletions...), coord.ErrLost)
 		require.Equal(b, 5, b.claimsAndProofs(), "all proofs, and two claims")
@@ -239,7 +239,7 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 			require.NoError(b, coordtest.Err(other.Txn(b.Context(), tt.next...)))
 			require.NoError(b, h.Err(), "it does not know")
 			require.NoError(b, h.Release(b.Context()))
-			require.Equal(b, 1, b.owned(other.SessionID()))
+			require.Equal(b, 1, b.owned(other.Info().SessionID))
 		})
 	}
 }
@@ -282,7 +282,7 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 		// Only the new session comes through: it cannot close the former one.
 		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{h.Session()}})
 		defer deaf.Heal()
-		for id := h.Session(); id == h.Session() || id == 0; id = c.SessionID() {
+		for id := h.Session(); id == h.Session() || id == 0; id = c.Info().SessionID {
 			time.Sleep(time.Millisecond)
 		}
 		require.Contains(t, b.sessions(), h.Session(), "the server has ended it before")
@@ -351,7 +351,7 @@ func TestAReleaseWithItsPartsLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T)
 		require.NoError(t, coordtest.Err(other.Txn(b.Context(),
 			coord.EphemeralOp("/names/one", []byte("mine")), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))))
 		require.NoError(t, h.Release(b.Context()))
-		require.Equal(t, 1, b.owned(other.SessionID()))
+		require.Equal(t, 1, b.owned(other.Info().SessionID))
 		require.False(t, b.exists("/names/part"))
 	})
 }
@@ -408,7 +408,7 @@ func TestANameWhoseProofIsGoneIsReleasedAfterATransaction(t *testing.T) {
 func TestNamesWhoseSessionEndsBeforeTheReplyAreLeftAndCanBeClaimedAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		specs, id := threeNames(b, c), c.SessionID()
+		specs, id := threeNames(b, c), c.Info().SessionID
 		lost := b.strikeNames(zkembed.Drop())
 		go func() {
 			<-lost.Struck()

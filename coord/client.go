@@ -141,30 +141,30 @@ func (c *Client) Close(ctx context.Context) error {
 	return opError("close", "", c.keeper.Close(ctx))
 }
 
-// Connected reports whether the client has a connection, and a session, at the
-// moment: whether it can send requests. Use it for a readiness probe; a hold
-// outlives a short disconnection (see [Hold.Deadline]).
-func (c *Client) Connected() bool { return c.keeper.Current().Connected() }
+// Info is what a [Client] knows about itself.
+type Info struct {
+	Chroot    string // the path that the connect string puts before every other, or ""
+	Identity  string // the line that names this process in the data of its nodes
+	Dialect   Dialect
+	MaxPacket int // the size in bytes of the largest request that is sent; see [WithMaxPacket]
 
-// SessionID returns the current session's id, or 0 when there is none yet.
-func (c *Client) SessionID() int64 { return c.keeper.Current().ID() }
+	SessionID      int64         // of the current session, or 0 when there is none yet
+	SessionTimeout time.Duration // that the server granted
+	// Connected: the client has a connection, and a session: it can send
+	// requests. Use it for a readiness probe; a hold outlives a short
+	// disconnection (see [Hold.Deadline]).
+	Connected bool
+}
 
-// SessionTimeout returns the timeout the server granted.
-func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Timeout() }
-
-// Identity returns the line that names this process in the data of its nodes.
-func (c *Client) Identity() string { return string(c.opts.identity) }
-
-// MaxPacket returns the size in bytes of the largest request that is sent; see
-// [WithMaxPacket].
-func (c *Client) MaxPacket() int { return c.opts.MaxPacket }
-
-// Chroot returns the path that the connect string puts before every other, or
-// "".
-func (c *Client) Chroot() string { return string(c.chroot) }
-
-// Dialect returns whose node names this client uses.
-func (c *Client) Dialect() Dialect { return c.opts.dialect }
+// Info returns what the client knows about itself, and how it stands at the
+// moment. It costs no request.
+func (c *Client) Info() Info {
+	s := c.keeper.Current()
+	return Info{
+		Chroot: string(c.chroot), Identity: string(c.opts.identity), Dialect: c.opts.dialect, MaxPacket: c.opts.MaxPacket,
+		SessionID: s.ID(), SessionTimeout: s.Timeout(), Connected: s.Connected(),
+	}
+}
 
 // chroot is the path that the connect string puts before every other, or "".
 type chroot string

@@ -126,7 +126,7 @@ func TestF75EveryErrorCodeHasANameAndNoneIsRepeatedWithoutAPause(t *testing.T) {
 					}
 					b.acquire(c, coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "lock", Exclusive: true})
 					fault := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Times: 10 * most, Func: func(r zkembed.Request) bool {
-						return r.Session != admin.SessionID()
+						return r.Session != admin.Info().SessionID
 					}}, zkembed.ReplyError(code))
 					ctx, results := b.Within(within), map[string]<-chan error{}
 					for name, call := range everyCall {

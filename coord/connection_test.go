@@ -131,7 +131,7 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
 		require.NoError(t, coordtest.Write(b.Within(T/2), c))
 		require.False(t, silent.Load(), "it was not called")
 		require.NoError(t, h.Err())
-		require.Equal(t, h.Session(), c.SessionID())
+		require.Equal(t, h.Session(), c.Info().SessionID)
 	})
 }
 
@@ -142,7 +142,7 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 		var throttled []*zkembed.Fault
 		for _, op := range []zkembed.Op{zkembed.OpCreate, zkembed.OpGetChildren2, zkembed.OpGetData, zkembed.OpDelete, zkembed.OpMulti} {
 			throttled = append(throttled, b.Server.Inject(
-				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
+				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.Info().SessionID, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
 		}
 		waiting := b.acquireLater(c)
 		time.Sleep(T)
@@ -151,12 +151,12 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 		next := b.granted(waiting)
 		require.NoError(t, next.Release(b.Context()))
 		throttled = append(throttled, b.Server.Inject( // those before may have met probes
-			zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.Info().SessionID, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
 		require.NoError(t, coordtest.Write(b.Context(), c))
 		for i, fault := range throttled {
 			require.Equal(t, 3, fault.Fired(), "fault %d", i)
 		}
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -166,7 +166,7 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 		b.acquire(kazoo)
 		require.ErrorIs(t, coordtest.Err(curator.Acquire(b.Context(), mutex, first)), coord.ErrForeign)
 		require.ErrorIs(t, coordtest.Err(curator.TryAcquire(b.Context(), mutex, first)), coord.ErrForeign)
-		require.Zero(t, b.owned(curator.SessionID()))
+		require.Zero(t, b.owned(curator.Info().SessionID))
 	})
 }
 
@@ -188,10 +188,10 @@ func TestF56ATurnIsNotRefusedForAContenderThatIsGone(t *testing.T) {
 func TestF56ACallThatHasWaitedIsNotRefusedWhenItJoinsAgain(t *testing.T) {
 	for name, lose := range map[string]func(b bubble, waiter *coord.Client){
 		"its node is deleted": func(b bubble, waiter *coord.Client) {
-			require.NoError(b, inspect.Break(b.Context(), b.Open(), b.nodesOf(waiter.SessionID())[0]))
+			require.NoError(b, inspect.Break(b.Context(), b.Open(), b.nodesOf(waiter.Info().SessionID)[0]))
 		},
 		"its session expires": func(b bubble, waiter *coord.Client) {
-			require.NoError(b, b.Server.ExpireSession(waiter.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(waiter.Info().SessionID))
 		},
 	} {
 		runInBubble(t, name, func(b bubble) {
@@ -215,7 +215,7 @@ func TestF56AClaimWhoseFirstListingIsLostIsNotRefusedByALaterOne(t *testing.T) {
 		c := b.connected()
 		remove := b.Foreign(mutex.Line.Dir)
 		lost := b.Server.Inject(
-			zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.LoseReply())
+			zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.LoseReply())
 		waiting := b.wait(c, mutex)
 		time.Sleep(T)
 		require.Equal(b, 1, lost.Fired())
@@ -243,7 +243,7 @@ func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 	for _, code := range []zkembed.Code{zkembed.CodeSessionExpired, zkembed.CodeUnknownSession} {
 		inBubble(t, func(b bubble) {
 			c := b.Open()
-			before := c.SessionID()
+			before := c.Info().SessionID
 			expired := b.Server.Inject(
 				zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 100}, zkembed.ReplyError(code))
 			require.NotEqual(t, before, b.acquire(c).Session())
@@ -300,7 +300,7 @@ func TestALostSessionIsAWarning(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		log, written := journal(slog.LevelWarn)
 		c, h := b.holder(coord.WithLogger(log))
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		<-h.Done()
 		time.Sleep(time.Second)
 		require.Len(b, written(`msg="session over"`), 1)
@@ -367,16 +367,16 @@ func TestAFirstConnectionThatTakesLongerThanASecondIsWarnedOfWithTheReasonForEac
 func TestAClientTellsWhetherItIsConnected(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		require.True(b, c.Connected())
+		require.True(b, c.Info().Connected)
 		cut := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
 		b.Server.DropConns()
 		time.Sleep(time.Second)
-		require.False(b, c.Connected())
+		require.False(b, c.Info().Connected)
 		cut.Heal()
 		time.Sleep(T)
-		require.True(b, c.Connected())
+		require.True(b, c.Info().Connected)
 		b.Close(c)
-		require.False(b, c.Connected())
+		require.False(b, c.Info().Connected)
 	})
 }
 

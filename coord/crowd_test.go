@@ -53,7 +53,7 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 		b.acquire(b.Open())
 		c, lost := b.hearing(event.SessionDown)
 		require.NoError(t, coordtest.Write(b.Context(), c))
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(time.Millisecond))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(time.Millisecond))
 		judge := func(asked zkembed.Counts) {
 			lists := asked[zkembed.OpGetChildren] + asked[zkembed.OpGetChildren2]
 			require.Positive(t, lists)
@@ -62,7 +62,7 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 		judge(b.asked(c, func() { b.queueUp(c, n) }))
 		for i := range 2 {
 			asked := b.asked(c, func() {
-				require.NoError(t, b.Server.DropConn(c.SessionID()))
+				require.NoError(t, b.Server.DropConn(c.Info().SessionID))
 				time.Sleep(time.Second)
 			})
 			require.Len(t, lost, i+1)
@@ -112,7 +112,7 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 			deleted <- struct{}{}
 		}, zkembed.OpDelete)
 		// The window ends, and the connection goes on.
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		for range holds {
 			<-deleted
 		}
@@ -126,11 +126,11 @@ func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 		b.queueUp(c, 20)
 		ops := make(chan zkembed.Op, 100)
 		b.requests(func(r zkembed.Request) {
-			if r.Session == c.SessionID() {
+			if r.Session == c.Info().SessionID {
 				ops <- r.Op
 			}
 		})
-		require.NoError(t, b.Server.DropConn(c.SessionID()))
+		require.NoError(t, b.Server.DropConn(c.Info().SessionID))
 		require.Equal(t, zkembed.OpMulti, <-ops)
 	})
 }
@@ -141,7 +141,7 @@ func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.hearing(event.SessionDown)
 		require.NoError(t, coordtest.Write(b.Context(), c))
-		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.SessionID() }}, zkembed.DelayReply(T*3/4))
+		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.Info().SessionID }}, zkembed.DelayReply(T*3/4))
 		begun := time.Now()
 		require.NoError(t, coordtest.Write(b.Context(), c))
 		require.LessOrEqual(t, time.Since(begun), T*3/2)
@@ -278,8 +278,8 @@ func (b bubble) claim(cl *coord.Claim, err error) *coord.Claim {
 
 // listings counts those of a client from now on.
 func (b bubble) listings(c *coord.Client) (count func() int) {
-	before := b.Server.SessionCounts(c.SessionID())
-	return func() int { return b.Server.SessionCounts(c.SessionID()).Since(before)[zkembed.OpGetChildren2] }
+	before := b.Server.SessionCounts(c.Info().SessionID)
+	return func() int { return b.Server.SessionCounts(c.Info().SessionID).Since(before)[zkembed.OpGetChildren2] }
 }
 
 // waiters are n claims of the mutex that wait as by [bubble.wait].
@@ -314,7 +314,7 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 		between := b.join(other, mutex)
 		waiting := b.waiters(c, 6)
 		time.Sleep(time.Second) // each watches its node
-		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID()}, zkembed.Drop())
+		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID}, zkembed.Drop())
 		require.NoError(t, between.Leave(b.Context()))
 		time.Sleep(time.Second)
 		// At the first hand-off, the last joiner's listing does not show the
@@ -468,7 +468,7 @@ func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 			for _, claim := range ahead[:15] {
 				require.NoError(b, claim.Leave(b.Context()))
 			}
-			own := slices.MaxFunc(b.nodesOf(c.SessionID()), func(a, b string) int {
+			own := slices.MaxFunc(b.nodesOf(c.Info().SessionID), func(a, b string) int {
 				return cmp.Compare(a[len(a)-10:], b[len(b)-10:])
 			})
 			if listed {
@@ -481,7 +481,7 @@ func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 			}
 			require.NoError(b, ahead[15].Leave(b.Context()))
 			synctest.Wait()
-			require.Equal(b, 3, b.owned(c.SessionID()), "it has joined again")
+			require.Equal(b, 3, b.owned(c.Info().SessionID), "it has joined again")
 			require.Empty(b, one)
 			require.Empty(b, last)
 			require.NoError(b, h.Release(b.Context()))

@@ -132,14 +132,14 @@ func TestALostReplyToACreateIsMadeUpForWithoutAGUID(t *testing.T) {
 			const n = 5
 			c, other := b.Open(), b.Open()
 			theirs := b.acquire(other, anonymous)
-			struck := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: n}, fault)
+			struck := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: n}, fault)
 			var waiting []<-chan outcome
 			for range n {
 				waiting = append(waiting, b.later(acquirer(c, anonymous, first)))
 			}
 			time.Sleep(2 * T)
 			require.Equal(b, n, struck.Fired())
-			require.Equal(b, n, b.owned(c.SessionID()), "neither two for a claim nor one for two")
+			require.Equal(b, n, b.owned(c.Info().SessionID), "neither two for a claim nor one for two")
 			require.NoError(b, theirs.Err())
 			require.NoError(b, theirs.Release(b.Context()))
 			for len(waiting) > 0 {
@@ -158,7 +158,7 @@ func TestALostReplyToACreateIsMadeUpForWithoutAGUID(t *testing.T) {
 				}
 				require.Equal(b, 1, granted)
 			}
-			require.Zero(b, b.owned(c.SessionID()))
+			require.Zero(b, b.owned(c.Info().SessionID))
 		})
 	}
 }
@@ -167,12 +167,12 @@ func TestANodeWithoutAGUIDThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 	for times := 1; times < 4; times++ {
 		inBubble(t, func(b bubble) {
 			c, removed := b.straying()
-			late := b.lateCreates(c.SessionID(), T/4, times)
+			late := b.lateCreates(c.Info().SessionID, T/4, times)
 			h := b.acquire(c, anonymous)
 			require.Equal(b, times, late.Fired())
 			time.Sleep(T)
 			require.NoError(b, h.Err(), "the hold is not touched")
-			require.Equal(b, []string{h.Node()}, b.nodesOf(c.SessionID()))
+			require.Equal(b, []string{h.Node()}, b.nodesOf(c.Info().SessionID))
 			require.Len(b, removed, times)
 			require.NoError(b, h.Release(b.Context()))
 			b.acquire(b.Open(), anonymous)
@@ -186,7 +186,7 @@ func TestANodeWithoutAGUIDThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *t
 		theirs := b.acquire(b.Open(), anonymous)
 		b.joinedLate(c, inLine(anonymous), T)
 		time.Sleep(2 * T)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 		require.Len(b, removed, 1)
 		require.NoError(b, theirs.Err())
 	})
@@ -198,12 +198,12 @@ func TestANodeThatWasMadeLateIsAdoptedOnceAndTheOtherIsRemoved(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, removed := b.straying()
 		b.joinedLate(c, inLine(anonymous), T/4)
-		next := b.lateCreates(c.SessionID(), T, 1)
+		next := b.lateCreates(c.Info().SessionID, T, 1)
 		h := b.acquire(c, anonymous)
 		time.Sleep(3 * T)
 		require.Equal(b, 1, next.Fired())
 		require.NoError(b, h.Err())
-		require.Equal(b, []string{h.Node()}, b.nodesOf(c.SessionID()))
+		require.Equal(b, []string{h.Node()}, b.nodesOf(c.Info().SessionID))
 		require.NotEmpty(b, removed)
 	})
 }
@@ -214,7 +214,7 @@ func TestTheSearchForStraysAndCreatesTakeTurns(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.straying()
 		b.joinedLate(c, inLine(anonymous), T/4)
-		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 20}, zkembed.DelayReply(T/20))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 20}, zkembed.DelayReply(T/20))
 		var using sync.WaitGroup
 		for range 20 {
 			using.Go(func() {
@@ -226,14 +226,14 @@ func TestTheSearchForStraysAndCreatesTakeTurns(t *testing.T) {
 		using.Wait()
 		require.NotZero(b, slow.Fired()) // one may have found the late node instead
 		time.Sleep(T)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 	})
 }
 
 func TestACreateThatWaitsForAnotherEndsByItsContext(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.straying()
-		hung := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.DelayReply(T/4))
+		hung := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, zkembed.DelayReply(T/4))
 		one := b.later(acquirer(c, anonymous, first))
 		<-hung.Struck()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond)
@@ -251,15 +251,15 @@ func TestAfterALostSessionNodesOfOthersStay(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c := b.Open()
 			h := b.acquire(b.Open(), anonymous)
-			struck := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, reply)
+			struck := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, reply)
 			waiting := b.wait(c, anonymous)
 			time.Sleep(T / 20)
 			require.Equal(b, 1, struck.Fired())
-			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 			time.Sleep(2 * T)
 			require.NoError(b, h.Err())
 			require.Empty(b, waiting)
-			require.Equal(b, 1, b.owned(c.SessionID()))
+			require.Equal(b, 1, b.owned(c.Info().SessionID))
 			require.NoError(b, h.Release(b.Context()))
 			require.NoError(b, b.granted(waiting).Release(b.Context()))
 		})
@@ -271,8 +271,8 @@ func TestADeletionThatIsRepeatedSparesTheNextOwnerOfTheName(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		h := b.acquire(c, anonymous)
-		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
-		held := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Delay(T/10))
+		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
+		held := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.Delay(T/10))
 		h.Abandon()
 		<-lost.Struck()
 		for b.exists(h.Node()) {

@@ -79,7 +79,7 @@ func TestTheEndOfANodeThatManyWatchIsAskedForOnlyOnceOrTwice(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		require.NoError(b, admin.Create(b.Context(), "/x", nil))
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(2*time.Millisecond))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(2*time.Millisecond))
 		var waiting sync.WaitGroup
 		for range 100 {
 			waiting.Go(func() {
@@ -106,7 +106,7 @@ func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
 		time.Sleep(T)
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
@@ -147,12 +147,12 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
-		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
-		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
+		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.Info().SessionID, Times: 1}, zkembed.LoseReply())
+		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1}, zkembed.Delay(time.Second))
 		joined := coordtest.Go(func() *coord.Claim {
 			return b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"}))
 		})
-		for b.owned(c.SessionID()) == 0 {
+		for b.owned(c.Info().SessionID) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		require.NoError(b, inspect.Revoke(b.Context(), admin, "/d/n"))
@@ -161,7 +161,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		h := b.hold(cl.Turn(b.Context(), nil))
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -266,7 +266,7 @@ func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
 		require.Len(b, stranded, 1)
 		stumble.Remove()
 		time.Sleep(time.Second)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -336,7 +336,7 @@ func TestAWriterThatHasGoneIsNotWaitedForInsideOfASharedHold(t *testing.T) {
 			return wait, len(wait) == 0
 		}
 		outer := b.hold(c.Acquire(b.Context(), read, behindWriters))
-		b.Server.AddFollower(time.Second, c.SessionID())
+		b.Server.AddFollower(time.Second, c.Info().SessionID)
 		time.Sleep(time.Second)
 		writing, leave := context.WithTimeout(b.Context(), 300*time.Millisecond)
 		defer leave()

@@ -90,7 +90,7 @@ func TestAReleaseInTheContextOfItsHoldEndsByItsDeadline(t *testing.T) {
 
 // cutOff has no server answer a client for the rest of the test.
 func (b bubble) cutOff(c *coord.Client) {
-	b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}}).Heal)
+	b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}}).Heal)
 }
 
 // late is what was acquired, whose release is asked for later than that.
@@ -145,7 +145,7 @@ func TestCloseWaitsForNoServerThatIsNotThere(t *testing.T) {
 		"connection just cut": {func(b bubble, _ *coord.Client) { b.Server.Stop() }, 0, 0},
 		"no server":           {func(b bubble, _ *coord.Client) { b.Server.Stop() }, T / 3, 0},
 		"gave the session up": {func(b bubble, _ *coord.Client) { b.Server.Stop() }, 2 * T, 0},
-		"session just ended":  {func(b bubble, c *coord.Client) { require.NoError(b, b.Server.ExpireSession(c.SessionID())) }, 0, 0},
+		"session just ended":  {func(b bubble, c *coord.Client) { require.NoError(b, b.Server.ExpireSession(c.Info().SessionID)) }, 0, 0},
 		"handshake hung": {func(b bubble, _ *coord.Client) {
 			b.Cleanup(b.Server.Partition(hang).Heal)
 			b.Server.DropConns()
@@ -174,7 +174,7 @@ func TestCloseGivesAHungServerASixthOfAShortSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const short = 2 * tick
 		c := b.Open(coord.WithSessionTimeout(short))
-		require.Equal(t, short, c.SessionTimeout())
+		require.Equal(t, short, c.Info().SessionTimeout)
 		b.Cleanup(b.Server.Partition(zkembed.Cut{}).Heal)
 		begun := time.Now()
 		require.NoError(b, c.Close(context.Background()))
@@ -210,12 +210,12 @@ func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 			if joined {
 				waiting = b.acquireLater(c)
 			}
-			former := c.SessionID()
+			former := c.Info().SessionID
 			deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{former}})
 			if !joined {
 				waiting = b.acquireLater(c)
 			}
-			for id := former; id == former || id == 0 || len(b.nodesOf(id)) == 0; id = c.SessionID() {
+			for id := former; id == former || id == 0 || len(b.nodesOf(id)) == 0; id = c.Info().SessionID {
 				time.Sleep(time.Millisecond)
 			}
 			require.Contains(b, b.sessions(), former, "the server has ended it before")
@@ -329,7 +329,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 		require.PanicsWithValue(b, "boom", func() {
 			_ = recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
 		})
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 	})
 }
 

@@ -23,7 +23,7 @@ func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T)
 		inBubble(t, func(b bubble) {
 			c := b.Open()
 			require.NoError(b, b.acquire(c).Release(b.Context()))
-			session := c.SessionID()
+			session := c.Info().SessionID
 			b.Server.AddFollower(T/20, session)
 			time.Sleep(T)
 			// After a write no probe is due, which would let the server
@@ -150,7 +150,7 @@ func TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen(t *testing.T) {
 		holder, waiter := b.Open(), b.Open()
 		h := b.acquire(holder)
 		waiting := b.acquireLater(waiter)
-		place, session := b.nodesOf(waiter.SessionID()), waiter.SessionID()
+		place, session := b.nodesOf(waiter.Info().SessionID), waiter.Info().SessionID
 		require.Len(t, place, 1)
 		time.Sleep(T)
 		b.Server.Stop()
@@ -171,7 +171,7 @@ func TestWritesThatAreThrottledOpenNoWindow(t *testing.T) {
 		h, waiter := b.acquire(b.Open()), b.Open()
 		waiting := b.acquireLater(waiter)
 		time.Sleep(T * 85 / 100) // a tenth of its window is left
-		throttled := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: waiter.SessionID(), Times: 2}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		throttled := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: waiter.Info().SessionID, Times: 2}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		require.NoError(b, h.Release(b.Context()))
 		next := b.granted(waiting)
 		require.Equal(b, 2, throttled.Fired())
@@ -289,7 +289,7 @@ func TestASequenceNearItsEndIsRefused(t *testing.T) {
 		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), mutex, first)), coord.ErrSequenceExhausted)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
 		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), mutex, first)), coord.ErrSequenceExhausted)
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -329,7 +329,7 @@ func TestOpenReportsThatTheServerRefusesTheCredentials(t *testing.T) {
 func TestTheGrantedTimeoutCounts(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithSessionTimeout(time.Hour))
-		require.Equal(t, 20*tick, c.SessionTimeout())
+		require.Equal(t, 20*tick, c.Info().SessionTimeout)
 		h := b.acquire(c)
 		require.LessOrEqual(t, time.Until(h.Deadline()), 20*tick)
 	})
@@ -363,8 +363,8 @@ func TestAWaitThatItsDeadlineEndsNamesWhoHoldsOrIsAhead(t *testing.T) {
 		time.Sleep(time.Second)
 		err := waits(last, time.Second)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.EqualError(b, err, `acquire /lock: context deadline exceeded; behind "`+second.Identity()+`"`)
-		require.EqualError(b, <-over, `acquire /lock: context deadline exceeded; held by "`+holder.Identity()+`"`)
+		require.EqualError(b, err, `acquire /lock: context deadline exceeded; behind "`+second.Info().Identity+`"`)
+		require.EqualError(b, <-over, `acquire /lock: context deadline exceeded; held by "`+holder.Info().Identity+`"`)
 	})
 }
 

@@ -108,7 +108,7 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 		write := func() error {
 			return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/lock/report", make([]byte, 8<<10), -1)))
 		}
-		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
 		require.ErrorIs(b, write(), coord.ErrUnconfirmed)
 		require.Equal(b, 1, lost.Fired())
 		wrote := make(chan error, 1)
@@ -130,7 +130,7 @@ func TestNoTxnOfANameFollowsItsExactlyOnceRelease(t *testing.T) {
 		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/one"}))
 		once, err := c.Transactor("/")
 		require.NoError(b, err)
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
 		released := make(chan error, 1)
 		go func() { released <- once.Release(b.Context(), []*coord.Hold{h}) }()
 		<-late.Struck()
@@ -176,7 +176,7 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 			require.True(t, all[0].Holds)
 			require.False(t, all[1].Holds)
 			require.Equal(t, h.Session(), all[0].Session)
-			require.Equal(t, c.Identity(), all[0].Owner)
+			require.Equal(t, c.Info().Identity, all[0].Owner)
 
 			require.NoError(t, inspect.Revoke(b.Context(), admin, all[1].Node))
 			require.NoError(t, inspect.Revoke(b.Context(), admin, all[0].Node))

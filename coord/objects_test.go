@@ -73,10 +73,10 @@ func TestF77ObjectsThatAreMadeForACallEachCostNoMoreThanOne(t *testing.T) {
 			for range 1000 {
 				call(b, c)
 			}
-			require.LessOrEqual(b, b.owned(c.SessionID()), 3, "a consumer of the queue, a Put and an Ack at the same time")
+			require.LessOrEqual(b, b.owned(c.Info().SessionID), 3, "a consumer of the queue, a Put and an Ack at the same time")
 			require.Less(b, inUse().heap, before.heap+100*1000)
 			time.Sleep(2 * T)
-			require.Zero(b, b.owned(c.SessionID()))
+			require.Zero(b, b.owned(c.Info().SessionID))
 		})
 	}
 }

@@ -65,7 +65,7 @@ func defaults() options {
 }
 
 // WithSessionTimeout sets the session timeout T to ask for. The server may
-// grant another one ([Client.SessionTimeout]). After a crash, others wait up to
+// grant another one ([Info.SessionTimeout]). After a crash, others wait up to
 // T for what the crashed process held; a hold survives an outage of T/3.
 func WithSessionTimeout(d time.Duration) Option {
 	return option(d >= time.Millisecond && d <= 24*time.Hour, func(o *options) { o.Timeout = d },

@@ -79,7 +79,7 @@ func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 		waiting := b.acquireLater(waiter)
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}}, zkembed.ReplyError(zkembed.CodeUnimplemented))
 		away.Store(true)
-		require.NoError(t, b.Server.DropConn(waiter.SessionID()))
+		require.NoError(t, b.Server.DropConn(waiter.Info().SessionID))
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Second)
 		require.Empty(t, waiting)
@@ -95,9 +95,9 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
 		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second/2), mutex, first)), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
-		require.Equal(t, 1, b.owned(c.SessionID()))
+		require.Equal(t, 1, b.owned(c.Info().SessionID))
 		time.Sleep(time.Second)
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -160,7 +160,7 @@ func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
 		require.NoError(t, b.ends(h, coord.ErrSessionExpired).Release(b.Context()))
 		away.Store(false)
 		b.acquire(holder)
-		require.Equal(t, 2*tick, holder.SessionTimeout())
+		require.Equal(t, 2*tick, holder.Info().SessionTimeout)
 	})
 }
 
@@ -233,7 +233,7 @@ func TestACallEndsWithItsContextWhenItsServerHangs(t *testing.T) {
 	} {
 		runInBubble(t, name, func(b bubble) {
 			c := b.Open()
-			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
+			b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.Hang())
 			for range 3 { // the first hangs
 				begun := time.Now()
 				require.ErrorIs(b, call(b.Within(T/10), c), context.DeadlineExceeded)
@@ -250,7 +250,7 @@ func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 		require.NoError(t, coordtest.Write(b.Within(T*6/10), c))
 		require.Equal(t, 1, hung.Fired())
 		require.NoError(t, h.Err())
-		require.Equal(t, h.Session(), c.SessionID())
+		require.Equal(t, h.Session(), c.Info().SessionID)
 	})
 }
 
@@ -267,10 +267,10 @@ func TestAConnectionThatTakesLongIsMade(t *testing.T) {
 				}
 			}))
 			require.Less(b, time.Since(begun), d+time.Second)
-			require.NoError(b, b.Server.DropConn(c.SessionID()))
-			id := c.SessionID()
+			require.NoError(b, b.Server.DropConn(c.Info().SessionID))
+			id := c.Info().SessionID
 			require.NoError(b, coordtest.Write(b.Context(), c))
-			require.Equal(b, id, c.SessionID())
+			require.Equal(b, id, c.Info().SessionID)
 		})
 	}
 }

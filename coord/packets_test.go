@@ -91,7 +91,7 @@ func TestF60ConnectionsThatAreClosedUnderAPacketAreNoSignOfALimit(t *testing.T) 
 func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.hearing(event.SessionDown)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
 		acquired := coordtest.Go(func() error { return coordtest.Err(c.Acquire(b.Context(), large(10_000), first)) })
 		for range 6 {
 			trial := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 1}, zkembed.Drop())
@@ -101,7 +101,7 @@ func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 				require.NoError(t, err)
 			}
 			time.Sleep(40 * time.Millisecond) // connected again, and before the next trial
-			require.NoError(t, b.Server.DropConn(c.SessionID()))
+			require.NoError(t, b.Server.DropConn(c.Info().SessionID))
 		}
 		require.NoError(t, <-acquired)
 		require.Len(t, lost, 13)

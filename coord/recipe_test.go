@@ -93,7 +93,7 @@ func TestAPausableThatIsLostInThePauseSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		mutex, other := b.paused()
 		first := b.startAcquire(mutex.Acquire)
-		line := b.nodesOf(mutex.client.SessionID())
+		line := b.nodesOf(mutex.client.Info().SessionID)
 		require.Len(b, line, 1)
 		require.NoError(b, other.Delete(b.Context(), line[0], -1))
 		require.ErrorIs(b, (<-first).Err, coord.ErrLost)

@@ -411,7 +411,7 @@ func TestALookNeverGoesBackToANodeThatWasMissing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		slowly := func(op zkembed.Op, skip int) <-chan struct{} {
-			match := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/n", Skip: skip, Times: 1}
+			match := zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{op}, PathPrefix: "/n", Skip: skip, Times: 1}
 			return b.Server.Inject(match, zkembed.Delay(time.Second)).Struck()
 		}
 		exists, get := slowly(zkembed.OpExists, 0), slowly(zkembed.OpGetData, 1)

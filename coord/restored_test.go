@@ -45,10 +45,10 @@ func TestAClientWarnsOnceOfServersThatHaveLostChanges(t *testing.T) {
 		for range 10 {
 			require.NoError(b, coordtest.Write(b.Context(), c))
 		}
-		id := c.SessionID()
+		id := c.Info().SessionID
 		require.NoError(b, b.Server.ExpireSession(id))
 		require.NoError(b, coordtest.Write(b.Context(), c))
-		require.NotEqual(b, id, c.SessionID())
+		require.NotEqual(b, id, c.Info().SessionID)
 		require.Zero(b, log.count.Load(), "the session ended, and nothing was lost")
 
 		empty, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(coordtest.Tick), zkembed.WithReaper(0))

@@ -72,7 +72,7 @@ func TestF92ANameThatIsRetainedIsMadeAnewWhereItIsNotThere(t *testing.T) {
 			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 		},
 		"its session is over": func(b bubble, c *coord.Client, _ *coord.Hold) {
-			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		},
 	} {
 		runInBubble(t, name, func(b bubble) {

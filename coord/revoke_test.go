@@ -56,7 +56,7 @@ func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
 			_, err := c.Set(b.Context(), h.Node(), []byte("at work"), -1) // its version differs from a new one's
 			require.NoError(b, err)
 			lost := b.Server.Inject(zkembed.Match{
-				Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
+				Session: admin.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
 			}, zkembed.Delay(time.Second))
 			done := coordtest.Go(func() error { return ask(b.Context(), admin, h.Node()) })
 			time.Sleep(time.Millisecond)
@@ -76,7 +76,7 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other, admin := b.Open(), b.Open(), b.Open()
 		h := b.taking(c, "first")
-		late := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), PathPrefix: h.Node()}, zkembed.DelayEvents(time.Hour))
+		late := b.Server.Inject(zkembed.Match{Session: admin.Info().SessionID, PathPrefix: h.Node()}, zkembed.DelayEvents(time.Hour))
 		done := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)) })
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
@@ -111,12 +111,12 @@ func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
 			time.Sleep(time.Second)
 			heal := func() {}
 			if away {
-				heal = b.Server.Partition(zkembed.Cut{Sessions: []int64{admin.SessionID()}}).Heal
+				heal = b.Server.Partition(zkembed.Cut{Sessions: []int64{admin.Info().SessionID}}).Heal
 			}
 			_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.EphemeralOp(h.Node(), nil))
 			require.NoError(b, err)
 			if away {
-				require.NoError(b, b.Server.DropConn(admin.SessionID()))
+				require.NoError(b, b.Server.DropConn(admin.Info().SessionID))
 			}
 			heal()
 			time.Sleep(time.Second)
@@ -159,11 +159,11 @@ func TestARequestLeavesToSeeWhoseTheClaimIs(t *testing.T) {
 			for range 2 { // who asks again keeps the same
 				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
-				require.Equal(b, request+"\n"+c.Identity(), b.data(h.Node()))
+				require.Equal(b, request+"\n"+c.Info().Identity, b.data(h.Node()))
 				all := b.contenders(admin, "/lock")
 				require.Len(b, all, 1)
 				require.True(b, all[0].Revoked)
-				require.Equal(b, c.Identity(), all[0].Owner)
+				require.Equal(b, c.Info().Identity, all[0].Owner)
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func TestAClaimThatMayNotBeReadIsAsked(t *testing.T) {
 		require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 		require.EqualValues(b, 2, b.node(h.Node()).Stat.Version, "one by the claim, one by the request")
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
-		require.Empty(b, b.nodesOf(c.SessionID()))
+		require.Empty(b, b.nodesOf(c.Info().SessionID))
 	})
 }
 
@@ -209,7 +209,7 @@ func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 			require.Equal(t, "member", all[0].Kind)
 			require.Equal(t, dialect, all[0].Dialect)
 			require.Equal(t, h.Node(), all[0].Node)
-			require.Equal(t, c.Identity(), all[0].Owner)
+			require.Equal(t, c.Info().Identity, all[0].Owner)
 		})
 	}
 }
@@ -239,14 +239,14 @@ func TestAClaimThatWaitsForHoursHasItsSessionWriteNothing(t *testing.T) {
 		held := b.acquire(holder)
 		waits := b.acquireLater(standby)
 		time.Sleep(T)
-		before := b.Server.SessionCounts(standby.SessionID())
+		before := b.Server.SessionCounts(standby.Info().SessionID)
 		time.Sleep(3 * time.Hour)
-		require.Zero(b, b.Server.SessionCounts(standby.SessionID()).Since(before).Total())
+		require.Zero(b, b.Server.SessionCounts(standby.Info().SessionID).Since(before).Total())
 
 		require.NoError(b, held.Release(b.Context()))
 		h := b.granted(waits)
 		synctest.Wait()
-		took := b.Server.SessionCounts(standby.SessionID()).Since(before)
+		took := b.Server.SessionCounts(standby.Info().SessionID).Since(before)
 		require.Equal(b, 2, took[zkembed.OpMulti], "two writes, one after the other, open the window: %v", took)
 		require.LessOrEqual(b, took.Total(), 4, "%v", took)
 		time.Sleep(time.Hour)
@@ -302,7 +302,7 @@ func TestAHolderDiesAsTheWindowOfItsSuccessorCloses(t *testing.T) {
 func TestAClaimThatTheServerHasNotSeenYetIsWaitedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		b.Server.AddFollower(5*time.Second, admin.SessionID())
+		b.Server.AddFollower(5*time.Second, admin.Info().SessionID)
 		h := b.hold(c.Acquire(b.Context(), mutex, first))
 		_, err := inspect.Await(b.Within(time.Minute), admin, h.Node(), h.Token(), 0)
 		require.ErrorIs(b, err, context.DeadlineExceeded)

@@ -45,7 +45,7 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 			err = s.client.Wait(h.Context(ctx), func(v *coord.View) (done bool, err error) {
 				v.RecheckAt(until)
 				nodes, err := v.ChildrenIfAny(s.line.Dir)
-				asks = slices.ContainsFunc(s.line.Order(nodes, s.client.Dialect()), func(c coord.Contender) bool { return c.Kind == "last" })
+				asks = slices.ContainsFunc(s.line.Order(nodes, s.client.Info().Dialect), func(c coord.Contender) bool { return c.Kind == "last" })
 				return asks || !time.Now().Before(until), err
 			})
 		}

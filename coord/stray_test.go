@@ -35,7 +35,7 @@ func (b bubble) lateCreates(session int64, after time.Duration, times int) *zkem
 // server carries out so much later.
 func (b bubble) joinedLate(c *coord.Client, join joining, after time.Duration) {
 	b.Helper()
-	late := b.lateCreates(c.SessionID(), after, 1)
+	late := b.lateCreates(c.Info().SessionID, after, 1)
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	go func() {
@@ -59,7 +59,7 @@ func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 	for times := range 4 {
 		inBubble(t, func(b bubble) {
 			c, removed := b.straying()
-			late := b.lateCreates(c.SessionID(), T/4, times)
+			late := b.lateCreates(c.Info().SessionID, T/4, times)
 			if times == 0 {
 				late.Remove()
 			}
@@ -67,7 +67,7 @@ func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 			require.Equal(b, times, late.Fired())
 			time.Sleep(T) // until the late ones have come and gone
 			require.NoError(b, h.Err(), "the hold is not touched")
-			require.Equal(b, 1, b.owned(c.SessionID()))
+			require.Equal(b, 1, b.owned(c.Info().SessionID))
 			require.Len(b, removed, times)
 			require.NoError(b, h.Release(b.Context()))
 			b.acquire(b.Open())
@@ -81,7 +81,7 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 			c, removed := b.straying()
 			b.joinedLate(c, join, T)
 			time.Sleep(2 * T)
-			require.Zero(b, b.owned(c.SessionID()))
+			require.Zero(b, b.owned(c.Info().SessionID))
 			require.Len(b, removed, 1)
 		})
 	}
@@ -92,13 +92,13 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 func TestANodeOfANameThatAServerMakesAfterItsClaimHasLeftIsRemoved(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, removed := b.straying()
-		late := b.lateCreates(c.SessionID(), T/2, 1)
+		late := b.lateCreates(c.Info().SessionID, T/2, 1)
 		claim := b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/lock/one"}))
 		require.Equal(b, 1, late.Fired())
 		require.NoError(b, claim.Leave(b.Context()))
 		require.Empty(b, removed, "it is not made yet")
 		time.Sleep(T)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 		require.Len(b, removed, 1)
 	})
 }
@@ -108,13 +108,13 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 	inBubble(t, func(b bubble) {
 		c, removed := b.straying()
 		b.joinedLate(c, ofName("/lock/one"), T)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(tick))
-		for b.owned(c.SessionID()) == 0 {
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(tick))
+		for b.owned(c.Info().SessionID) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		require.NoError(b, inspect.Revoke(b.Context(), b.Open(), "/lock/one"))
 		time.Sleep(T)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 		require.Len(b, removed, 1)
 	})
 }
@@ -125,14 +125,14 @@ func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 		c := b.Open()
 		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.Drop())
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, zkembed.Drop())
 		first := b.claim(c.JoinName(b.Context(), spec))
 		require.Equal(b, 1, late.Fired())
 		require.NoError(b, first.Leave(b.Context()))
 		second := b.claim(c.JoinName(b.Context(), spec))
-		require.NoError(b, b.Server.DropConn(c.SessionID()))
+		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
 		time.Sleep(T)
-		require.Equal(b, 1, b.owned(c.SessionID()))
+		require.Equal(b, 1, b.owned(c.Info().SessionID))
 		require.NoError(b, second.Leave(b.Context()))
 	})
 }
@@ -161,26 +161,26 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 		})), b.Open()
 		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
-		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, zkembed.Drop())
 		first := b.claim(c.JoinName(b.Context(), spec))
 		require.Equal(b, 1, lost.Fired())
 		require.NoError(b, first.Leave(b.Context()))
 		second := b.claim(c.JoinName(b.Context(), spec))
 		time.Sleep(T / 10) // until it is watched
 		// The first read renews the watch, the second is of the search.
-		read := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Skip: 1, Times: 1}, zkembed.DelayReply(T/10))
-		require.NoError(b, b.Server.DropConn(c.SessionID()))
+		read := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Skip: 1, Times: 1}, zkembed.DelayReply(T/10))
+		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
 		<-read.Struck()
 		left := make(chan error, 1)
 		go func() { left <- second.Leave(b.Context()) }()
-		for b.owned(c.SessionID()) > 0 {
+		for b.owned(c.Info().SessionID) > 0 {
 			time.Sleep(time.Millisecond)
 		}
 		require.Empty(b, left, "the reply comes with the one to the search")
 		next := b.claim(other.JoinName(b.Context(), spec))
 		require.NoError(b, <-left)
 		time.Sleep(T)
-		require.Equal(b, 1, b.owned(other.SessionID()))
+		require.Equal(b, 1, b.owned(other.Info().SessionID))
 		require.NoError(b, next.Leave(b.Context()))
 	})
 }
@@ -190,10 +190,10 @@ func TestTheSearchForLateCreatesEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, b.acquire(c).Release(b.Context()))
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		writes := func() (n int) {
-			counted := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(0))
+			counted := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(0))
 			time.Sleep(T)
 			counted.Remove()
 			return counted.Fired()
@@ -225,8 +225,8 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 		c, removed := b.hearing(event.StrayRemoved)
 		h := b.acquire(c, coord.Spec{Line: inspect.LockLine("/lock"), Kind: "write", Exclusive: true})
 		swap := func(r zkembed.Request) bool { return len(r.Parts) == 3 }
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Delay(T/3))
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Delay(T/3))
 		ctx, cancel := context.WithCancel(b.Context())
 		go func() {
 			<-late.Struck()
@@ -234,7 +234,7 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 		}()
 		require.ErrorIs(b, coordtest.Err(h.Downgrade(ctx)), context.Canceled)
 		time.Sleep(2 * T)
-		require.Zero(b, b.owned(c.SessionID()))
+		require.Zero(b, b.owned(c.Info().SessionID))
 		require.Len(b, removed, 1)
 	})
 }
@@ -247,10 +247,10 @@ func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
 			c, removed := b.straying()
 			b.joinedLate(c, inLine(mutex), T/2)
 			time.Sleep(T / 4)
-			odd := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
+			odd := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
 			time.Sleep(2 * T)
 			require.Equal(b, 3, odd.Fired(), op)
-			require.Zero(b, b.owned(c.SessionID()))
+			require.Zero(b, b.owned(c.Info().SessionID))
 			require.Len(b, removed, 1)
 		})
 	}
@@ -263,8 +263,8 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		for i := range n {
 			require.NoError(b, c.EnsureDir(b.Context(), fmt.Sprint("/d/", i)))
 		}
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
-		lists := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren, zkembed.OpGetChildren2}}, zkembed.DelayReply(0))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
+		lists := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren, zkembed.OpGetChildren2}}, zkembed.DelayReply(0))
 		var joining sync.WaitGroup
 		for i := range n {
 			joining.Go(func() {
@@ -272,7 +272,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 			})
 		}
 		time.Sleep(T / 20)
-		require.NoError(b, b.Server.DropConn(c.SessionID()))
+		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
 		joining.Wait()
 		time.Sleep(T)
 		// To find the node, besides the create, and for strays.
@@ -284,19 +284,19 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, removed := b.straying()
-		creates := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}
+		creates := zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}
 		b.Server.Inject(creates, zkembed.Drop())
 		creates.Times = 0
 		throttled := b.Server.Inject(creates, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		held := make(chan *coord.Hold)
 		go func() { held <- b.acquire(c) }()
 		time.Sleep(9*T + T/2)
-		late := b.lateCreates(c.SessionID(), T, 1)
+		late := b.lateCreates(c.Info().SessionID, T, 1)
 		throttled.Remove()
 		h := <-held
 		require.Equal(b, 1, late.Fired())
 		time.Sleep(3 * T)
-		require.Equal(b, 1, b.owned(c.SessionID()))
+		require.Equal(b, 1, b.owned(c.Info().SessionID))
 		require.Len(b, removed, 1)
 		require.NoError(b, h.Release(b.Context()))
 	})
@@ -308,7 +308,7 @@ func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 			c, o := b.adding()
 			require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 			b.strike(zkembed.Drop(), 1)
-			fence := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
+			fence := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool {
 				return len(r.Parts) == 1 && r.Parts[0] == zkembed.OpSetData
 			}}, fault)
 			_, err := o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
@@ -325,7 +325,7 @@ func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 func TestAReleaseByTransactionWhoseRepeatIsRefusedKeepsTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 3 }}, zkembed.CarryOutLate(T/4))
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 3 }}, zkembed.CarryOutLate(T/4))
 		err := b.once(c).Release(b.Context(), []*coord.Hold{h}, coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrNoNode)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
@@ -368,12 +368,12 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 			}
 			waiting := b.acquireLater(waiter)
 			time.Sleep(c.waits)
-			before := b.nodesOf(waiter.SessionID())
+			before := b.nodesOf(waiter.Info().SessionID)
 			require.Len(t, before, 1)
 			require.NoError(t, inspect.Break(b.Context(), admin, before[0]))
 			time.Sleep(c.noticed)
 			synctest.Wait()
-			after := b.nodesOf(waiter.SessionID())
+			after := b.nodesOf(waiter.Info().SessionID)
 			require.Len(t, after, 1, "it stands in the line no more")
 			require.NotEqual(t, before, after)
 			require.NoError(t, h.Release(b.Context()))
@@ -389,7 +389,7 @@ func TestAWaiterThatIsGrantedItsTurnOnADeletedNodeLosesItSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, waiter, admin := b.acquire(b.Open()), b.Open(), b.Open()
 		waiting := b.acquireLater(waiter)
-		require.NoError(t, inspect.Break(b.Context(), admin, b.nodesOf(waiter.SessionID())[0]))
+		require.NoError(t, inspect.Break(b.Context(), admin, b.nodesOf(waiter.Info().SessionID)[0]))
 		require.NoError(t, h.Release(b.Context()))
 		next := b.granted(waiting)
 		time.Sleep(20 * time.Millisecond)
@@ -427,7 +427,7 @@ func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-gone, context.Canceled)
 		time.Sleep(time.Second)
-		require.Empty(t, b.nodesOf(middle.SessionID()))
+		require.Empty(t, b.nodesOf(middle.Info().SessionID))
 		require.Empty(t, waiting, "two holders")
 		require.NoError(t, h.Release(b.Context()))
 		b.granted(waiting)
@@ -453,7 +453,7 @@ func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
 		runInBubble(t, name, func(b bubble) {
 			c, admin := b.Open(), b.Open()
 			h := b.acquire(c)
-			refused := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			refused := b.Server.Inject(zkembed.Match{Session: admin.Info().SessionID, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 			begun := time.Now()
 			require.NoError(b, ask(b, admin, h.Node()))
 			require.Equal(b, 3, refused.Fired())

@@ -146,9 +146,9 @@ func TestF77WhoUsesManyDirectoriesOnceKeepsNothingOfThem(t *testing.T) {
 				require.Equal(b, 1, b.children(fmt.Sprint("/many/", i)), "one of its own")
 			}
 			synctest.Wait()
-			require.LessOrEqual(b, b.owned(c.SessionID()), 128)
+			require.LessOrEqual(b, b.owned(c.Info().SessionID), 128)
 			time.Sleep(2 * T)
-			require.Zero(b, b.owned(c.SessionID()))
+			require.Zero(b, b.owned(c.Info().SessionID))
 			b.Server.Reap()
 		}
 		use(1000)
@@ -162,11 +162,11 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, o := b.adding()
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.NoError(b, c.Delete(b.Context(), b.nodesOf(c.SessionID())[0], -1))
+		require.NoError(b, c.Delete(b.Context(), b.nodesOf(c.Info().SessionID)[0], -1))
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.NoError(b, coordtest.Err(c.Set(b.Context(), b.nodesOf(c.SessionID())[0], nil, -1)))
+		require.NoError(b, coordtest.Err(c.Set(b.Context(), b.nodesOf(c.Info().SessionID)[0], nil, -1)))
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "another client wrote the witness")
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		require.NoError(b, coordtest.Write(b.Context(), c), "the client has another session")
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 		require.Equal(b, 4, b.children("/count"))
@@ -206,7 +206,7 @@ func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, o := b.adding()
 		f := b.strike(zkembed.LoseReply(), 1)
-		id := c.SessionID()
+		id := c.Info().SessionID
 		go func() {
 			<-f.Struck()
 			require.NoError(b, b.Server.ExpireSession(id))
@@ -246,7 +246,7 @@ func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testin
 		done := coordtest.Go(func() error { return coordtest.Err(o.Txn(b.Context(), add)) })
 		<-repeat.Struck()
 		require.Equal(t, 1, lost.Fired())
-		witness := b.nodesOf(c.SessionID())
+		witness := b.nodesOf(c.Info().SessionID)
 		require.Len(t, witness, 1)
 		require.NoError(t, admin.Delete(b.Context(), witness[0], -1))
 		require.ErrorIs(t, <-done, coord.ErrUnconfirmed)

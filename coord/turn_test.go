@@ -121,7 +121,7 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 			c, other := b.Open(), b.Open()
 			claim := b.joined(c, join)
 			late := b.Server.Inject(zkembed.Match{
-				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
+				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.Info().SessionID, Times: 1,
 			}, zkembed.Delay(time.Second))
 			time.Sleep(100 * time.Millisecond)
 			require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
@@ -148,7 +148,7 @@ func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
 		time.Sleep(2 * T)        // and c's window is closed: c has written nothing
 		throttle := func(op zkembed.Op, times int) *zkembed.Fault {
 			return b.Server.Inject(
-				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.SessionID(), Times: times},
+				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.Info().SessionID, Times: times},
 				zkembed.ReplyError(zkembed.CodeThrottledOp))
 		}
 		closed, unwatched := throttle(zkembed.OpMulti, 0), throttle(zkembed.OpGetData, 2)
@@ -233,7 +233,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			under := func(dir string) []string {
 				all := b.contenders(other, dir)
 				require.Len(b, all, 1)
-				require.Contains(b, []string{c.Identity(), other.Identity()}, all[0].Owner)
+				require.Contains(b, []string{c.Info().Identity, other.Info().Identity}, all[0].Owner)
 				return all[0].Under
 			}
 			outer := at(other, b.Context(), "/outer")
@@ -291,7 +291,7 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		_, _, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
-		require.Zero(t, b.owned(c.SessionID()))
+		require.Zero(t, b.owned(c.Info().SessionID))
 	})
 }
 
@@ -301,7 +301,7 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
 		first := b.stand(other, spec)
 		lost := b.Server.Inject(
-			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.Info().SessionID, Times: 1}, zkembed.LoseReply())
 		second, names, err := c.Join(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())

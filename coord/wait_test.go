@@ -224,7 +224,7 @@ func TestALostConnectionCallsTheLookAgainAndSoDoesANewSession(t *testing.T) {
 				return string(data) == "1", errors.Join(err, missing)
 			})
 			require.EqualValues(b, 1, looks.Load())
-			require.NoError(b, cut(b.Server, waiter.SessionID()))
+			require.NoError(b, cut(b.Server, waiter.Info().SessionID))
 			time.Sleep(T)
 			require.GreaterOrEqual(b, looks.Load(), int32(2))
 			require.Empty(b, over)
@@ -242,8 +242,8 @@ func TestANodeThatAppearsWhileTheConnectionIsLostIsSeen(t *testing.T) {
 			_, there, err := v.Exists("/a")
 			return there, err
 		})
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, Session: waiter.SessionID(), Times: 1}, zkembed.LoseReply())
-		require.NoError(b, b.Server.DropConn(waiter.SessionID()))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, Session: waiter.Info().SessionID, Times: 1}, zkembed.LoseReply())
+		require.NoError(b, b.Server.DropConn(waiter.Info().SessionID))
 		require.NoError(b, other.Create(b.Context(), "/a", nil))
 		require.NoError(b, <-over)
 	})
@@ -359,7 +359,7 @@ func TestAPeekIsWatchedToo(t *testing.T) {
 // /a and /b have become "1".
 func lagging(b bubble) *coord.Client {
 	waiter, other := made(b, "/a", "/b")
-	b.Server.AddFollower(tick, waiter.SessionID())
+	b.Server.AddFollower(tick, waiter.Info().SessionID)
 	require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))))
 	return waiter
 }

@@ -147,7 +147,7 @@ func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 		<-h.Done()
 		b.Server.Resume()
 		time.Sleep(T / 4)
-		require.Equal(t, h.Session(), c.SessionID(), "the session survived")
+		require.Equal(t, h.Session(), c.Info().SessionID, "the session survived")
 		require.Zero(t, b.owned(h.Session()))
 	})
 }
@@ -209,7 +209,7 @@ func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) 
 	for slow := T / 10; slow < T/2; slow += T / 50 {
 		runInBubble(t, fmt.Sprint("replies take ", slow), func(b bubble) {
 			c := b.Open()
-			late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
+			late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(slow))
 			time.Sleep(2 * T)
 			for range 5 {
 				h, err := c.Acquire(b.Within(5*T), mutex, first)

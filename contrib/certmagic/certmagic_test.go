@@ -144,7 +144,7 @@ func TestALockIsTriedAndUnlockedByItsName(t *testing.T) {
 	// Whoever lost the lock unlocks what it lost, not the lock of who came
 	// next.
 	require.True(t, try(first))
-	session := all[0].client.SessionID()
+	session := all[0].client.Info().SessionID
 	require.NoError(t, server.ExpireSession(session))
 	require.NoError(t, all[0].storage.Lock(coordtest.Limited(t), name))
 	require.NoError(t, first.Unlock(t.Context(), name))

@@ -75,9 +75,9 @@ func replicas(t *testing.T, server *zkembed.Server, source string, n int) (all [
 // loseSession returns when the client has another session.
 func (r *replica) loseSession(t *testing.T, server *zkembed.Server) {
 	t.Helper()
-	session := r.client.SessionID()
+	session := r.client.Info().SessionID
 	require.NoError(t, server.ExpireSession(session))
-	zktest.Eventually(t, coordtest.Soon, func() bool { return r.client.SessionID() != session && r.client.Connected() }, "no new session")
+	zktest.Eventually(t, coordtest.Soon, func() bool { return r.client.Info().SessionID != session && r.client.Info().Connected }, "no new session")
 }
 
 func (r *replica) note(ctx context.Context, db *sql.DB, migration int) error {

@@ -93,7 +93,7 @@ func TestF96TheFirstEventRaisesTheAlertOnIt(t *testing.T) {
 	srv.Stop()
 	p.Fires("ZkcoordNoSession")
 	srv.Resume()
-	zktest.Eventually(t, time.Minute, func() bool { return c.SessionID() != 0 }, "the client comes back")
+	zktest.Eventually(t, time.Minute, func() bool { return c.Info().SessionID != 0 }, "the client comes back")
 }
 
 // The servers are sound, but the session is so short that little is left of the

@@ -136,20 +136,20 @@ func TestAnAttendantThatIsRestartedIsTold(t *testing.T) {
 		c, events := a.open(t, w)
 		require.NoError(t, next(t, events).Err)
 		p, _ := a.hold(t, w, "l")
-		session := c.SessionID()
+		session := c.Info().SessionID
 		a.end()
 		require.Error(t, next(t, events).Err)
 		require.Equal(t, attend.Stats{Deaths: 0}, a.Stats())
 
 		again := start(t, a.socket, attend.Options{Grace: hasty})
 		require.NoError(t, next(t, events).Err)
-		require.Equal(t, session, c.SessionID())
+		require.Equal(t, session, c.Info().SessionID)
 		zktest.Eventually(t, coordtest.Soon, func() bool { return again.Stats().Sessions == 2 }, "both are told again")
 		require.Equal(t, 1, claims(t, w, "l"))
 		p.Kill()
 		free(t, w, "l")
 		require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
-		require.Equal(t, session, c.SessionID())
+		require.Equal(t, session, c.Info().SessionID)
 	})
 }
 
@@ -214,7 +214,7 @@ func TestTheNextSessionIsToldInPlaceOfTheFormer(t *testing.T) {
 		former := next(t, events).Session
 		w.ExpireSession(former)
 		require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
-		zktest.Eventually(t, coordtest.Soon, func() bool { return c.SessionID() != former && a.Stats().Sessions == 1 }, "the next session")
+		zktest.Eventually(t, coordtest.Soon, func() bool { return c.Info().SessionID != former && a.Stats().Sessions == 1 }, "the next session")
 		require.Zero(t, a.Stats().Deaths)
 	})
 }
@@ -233,7 +233,7 @@ func TestNothingDependsOnTheAttendant(t *testing.T) {
 	}
 	e := next(t, events)
 	require.ErrorContains(t, e.Err, socket)
-	require.Equal(t, c.SessionID(), e.Session)
+	require.Equal(t, c.Info().SessionID, e.Session)
 
 	start(t, socket, attend.Options{})
 	require.NoError(t, next(t, events).Err)

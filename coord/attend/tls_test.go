@@ -43,7 +43,7 @@ func TestTheAttendantConnectsByTheTLSAndTheCredentialsOfTheClient(t *testing.T) 
 		var news protocol.Message
 		require.NoError(t, protocol.Read(accept(), &news, nil))
 		told := *news.Attend
-		require.Equal(t, c.SessionID(), told.ID)
+		require.Equal(t, c.Info().SessionID, told.ID)
 		require.Equal(t, []protocol.Credential{{Scheme: "digest", Value: []byte("someone:secret")}}, told.Auth)
 
 		strange := told
@@ -149,7 +149,7 @@ func TestF73CertificatesThatAreReplacedAreUsedAtTheNextHandshakeAndToldTheAttend
 				require.Positive(t, w.Proxy().CutAll())
 				require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
 				require.NoError(t, h.Err())
-				require.Equal(t, h.Session(), c.SessionID())
+				require.Equal(t, h.Session(), c.Info().SessionID)
 				if way == "functions" {
 					next = told().Attend // the server's certificate, which the client has accepted
 				}

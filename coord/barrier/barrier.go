@@ -43,7 +43,7 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 func (b *Barrier) Set(ctx context.Context) error {
 	for {
 		err := b.client.Retry(ctx, func(ctx context.Context) error {
-			return b.client.Create(ctx, b.path, []byte(b.client.Identity()))
+			return b.client.Create(ctx, b.path, []byte(b.client.Info().Identity))
 		})
 		if !errors.Is(err, coord.ErrNodeExists) {
 			return b.client.Failure("set", b.path, err)
@@ -83,7 +83,7 @@ func (b *Barrier) Closed(ctx context.Context) (bool, error) {
 }
 
 // SetBy returns who closed the barrier, and when by the server's clock: the
-// [coord.Client.Identity] of a client of this library, or the address that
+// [coord.Info.Identity] of a client of this library, or the address that
 // Curator's DistributedBarrier writes. A node that does not say so, or that Set
 // would refuse, fails with [ErrNoBarrier]. One request.
 func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error) {

@@ -163,13 +163,13 @@ func TestWhatABarrierCosts(t *testing.T) {
 	})
 	require.Equal(t, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetData: 1}, waits)
 	const more = 10
-	flushed := w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti]
+	flushed := w.Embedded().SessionCounts(c.Info().SessionID)[zkembed.OpMulti]
 	waits = spent(func() {
 		for range more {
 			all = append(all, coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) }))
 		}
 		zktest.Eventually(t, coordtest.Soon, func() bool {
-			return w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti] == flushed+more
+			return w.Embedded().SessionCounts(c.Info().SessionID)[zkembed.OpMulti] == flushed+more
 		}, "all wait")
 	})
 	require.Zero(t, waits[zkembed.OpGetData], "all that wait in one process share one watch")

@@ -55,7 +55,7 @@ func cutOff(t *testing.T, do func(t *testing.T, expire func(), b *barrier.Barrie
 		require.NoError(t, err)
 		p.Refuse()
 		require.Positive(t, p.CutAll())
-		do(t, func() { w.ExpireSession(c.SessionID()) }, other)
+		do(t, func() { w.ExpireSession(c.Info().SessionID) }, other)
 		require.Empty(t, passed)
 		p.Heal()
 		passes(t, passed)
@@ -75,7 +75,7 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 		b, other := at(t, c, path), at(t, coordtest.Open(t, w.ConnectString()), path)
 		require.NoError(t, other.Set(coordtest.Limited(t)))
 		passed := waiting(t, w, t.Context(), b, path)
-		w.ExpireSession(c.SessionID())
+		w.ExpireSession(c.Info().SessionID)
 		zktest.Receive(t, coordtest.Soon, over, "the end of the session")
 		zktest.Eventually(t, coordtest.Soon, func() bool { return watchers(w, path) == 1 }, "a watch in the new session")
 		require.Empty(t, passed, "passed a closed barrier")
@@ -118,16 +118,16 @@ func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 		if again {
 			require.NoError(t, other.Set(coordtest.Limited(t)))
 		}
-		follower := srv.AddFollower(time.Minute, late.SessionID())
+		follower := srv.AddFollower(time.Minute, late.Info().SessionID)
 		if again {
 			require.NoError(t, other.Open(coordtest.Limited(t)))
 		}
 		require.NoError(t, other.Set(coordtest.Limited(t)))
 		require.Less(t, follower.Zxid(), srv.Zxid(), "the follower does not lag")
-		before := srv.SessionCounts(late.SessionID()).Total()
+		before := srv.SessionCounts(late.Info().SessionID).Total()
 		b := at(t, late, path)
 		passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
-		zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
+		zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.Info().SessionID).Total() > before }, "a request")
 		follower.Stop() // it has caught up
 		zktest.Eventually(t, coordtest.Soon, func() bool {
 			require.Empty(t, passed, "passed a closed barrier")
@@ -173,7 +173,7 @@ func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed <-chan
 	})), b.Open()
 	there = at(b, other, "/b")
 	require.NoError(b, there.Set(b.Context()))
-	session := waiter.SessionID()
+	session := waiter.Info().SessionID
 	waits, ctx := at(b, waiter, "/b"), b.Within(time.Hour)
 	passed = coordtest.Go(func() error { return waits.Wait(ctx) })
 	away.Store(true)

@@ -52,7 +52,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Counter{client, path, v, client.Dialect() == coord.Kazoo, 4}
+	c := &Counter{client, path, v, client.Info().Dialect == coord.Kazoo, 4}
 	if err := recipe.Configure(c, path, opts); err != nil {
 		return nil, err
 	}

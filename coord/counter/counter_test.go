@@ -197,7 +197,7 @@ func TestASumIsOutOfRangeOnlyByTheLatestNumber(t *testing.T) {
 		c := b.Open()
 		n, other := of(b, c, "/n"), of(b, b.Open(), "/n")
 		require.NoError(b, n.Set(b.Context(), math.MaxInt32))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, other.Set(b.Context(), 0))
 		require.NoError(b, coordtest.Err(n.Add(b.Context(), 1)))
 	})

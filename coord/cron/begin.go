@@ -130,7 +130,7 @@ func (c *Cron) isFree(v *coord.View, key string) (bool, error) {
 		if errors.Is(err, coord.ErrNoNode) {
 			return true, nil
 		}
-		ahead := append(line.Order(names, c.client.Dialect()), line.Foreign(names, c.client.Dialect())...)
+		ahead := append(line.Order(names, c.client.Info().Dialect), line.Foreign(names, c.client.Info().Dialect)...)
 		if len(ahead) == 0 || err != nil {
 			break
 		}

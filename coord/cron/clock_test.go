@@ -274,7 +274,7 @@ func TestClientsOfOneJobReportNothing(t *testing.T) {
 			c := scheduled(b, client, every(time.Minute), cron.Describe("report"))
 			running.Go(func() { _ = c.Run(ctx, nothing) })
 			time.Sleep(time.Minute)
-			require.NoError(b, b.Server.ExpireSession(client.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(client.Info().SessionID))
 		}
 		time.Sleep(10 * time.Minute)
 		require.Empty(b, h.heard(event.Differs))

@@ -175,7 +175,7 @@ func TestASlotWhoseClientHasGoneIsRunAgainUnlessItMayRunOnceOnly(t *testing.T) {
 				two := coordtest.Go(func() error { return other.Run(b.Context(), d.lasting(0)) })
 				time.Sleep(10 * time.Second)
 				require.Len(b, d.ran(), 1)
-				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}})
 				stop()
 				require.ErrorIs(b, <-one, context.Canceled)
 				require.ErrorIs(b, <-two, cron.ErrOver)
@@ -281,7 +281,7 @@ func TestASlotThatMayRunOnceOnlyIsNotRunAgainWithoutARecord(t *testing.T) {
 		one := scheduled(b, c, s, cron.Attempts(1, 0))
 		slot, err := one.Begin(b.Context())
 		require.NoError(b, err)
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		<-slot.Done()
 		time.Sleep(T)
 		require.NoError(b, one.Ledger().Forget(b.Context(), slot.Key))
@@ -375,7 +375,7 @@ func TestWhoeverSaysHowOftenOnlyKeepsTheDefaultOfTheRecords(t *testing.T) {
 
 // creates matches the creation of the client's first node below a path.
 func creates(below string, c *coord.Client) zkembed.Match {
-	return zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: below, Times: 1}
+	return zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: below, Times: 1}
 }
 
 // The requests that the package's documentation names.
@@ -389,9 +389,9 @@ func TestTheCostOfASlot(t *testing.T) {
 			running.Go(func() { _ = c.Run(ctx, (&diary{}).lasting(10*time.Second)) })
 		}
 		time.Sleep(150*time.Minute + 30*time.Second) // records are deleted
-		one, other := b.Server.SessionCounts(runs.SessionID()), b.Server.SessionCounts(waits.SessionID())
+		one, other := b.Server.SessionCounts(runs.Info().SessionID), b.Server.SessionCounts(waits.Info().SessionID)
 		time.Sleep(10 * time.Minute)
-		mine, others := b.Server.SessionCounts(runs.SessionID()).Since(one), b.Server.SessionCounts(waits.SessionID()).Since(other)
+		mine, others := b.Server.SessionCounts(runs.Info().SessionID).Since(one), b.Server.SessionCounts(waits.Info().SessionID).Since(other)
 		require.LessOrEqual(b, mine.Total(), 10*44)
 		require.LessOrEqual(b, others.Total(), 10*6)
 		stop()

@@ -194,7 +194,7 @@ func TestSlotsThatAreDueUntilADeadClientsSlotIsOverAreSkipped(t *testing.T) {
 					})
 				})
 				time.Sleep(36 * time.Second)
-				require.NoError(b, b.Server.ExpireSession(dying.SessionID()))
+				require.NoError(b, b.Server.ExpireSession(dying.Info().SessionID))
 				require.ErrorIs(b, <-ended, cron.ErrOver)
 			})
 		})

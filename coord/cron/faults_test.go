@@ -158,7 +158,7 @@ func (all *replicas) trouble(done <-chan struct{}) {
 		if r == nil {
 			continue
 		}
-		id := r.client.SessionID()
+		id := r.client.Info().SessionID
 		switch kind := all.number(3); kind {
 		case 0:
 			all.faults["killed"]++
@@ -243,14 +243,14 @@ func TestASlotWhoseHoldIsOverIsNotBegun(t *testing.T) {
 		s, first := in(1)
 		c := b.Open()
 		const late = T * 47 / 100 // after half of T, the client gives the connection up
-		noted := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/cron/keys", Times: 1, Func: func(r zkembed.Request) bool {
+		noted := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/cron/keys", Times: 1, Func: func(r zkembed.Request) bool {
 			return slices.Contains(r.Paths, "/cron/mark")
 		}}, zkembed.DelayReply(late))
 		var slowing sync.WaitGroup
 		defer slowing.Wait()
 		slowing.Go(func() {
 			<-noted.Struck()
-			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(late))
+			slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(late))
 			time.Sleep(late)
 			slow.Remove()
 		})

@@ -36,7 +36,7 @@ func Describe(job string) Option {
 // Job is what a client runs that has given a description.
 type Job struct {
 	Text    string // as [Describe] took it
-	By      string // the [coord.Client.Identity] of the client, or of one of them
+	By      string // the [coord.Info.Identity] of the client, or of one of them
 	Clients int    // that run it
 }
 
@@ -51,11 +51,11 @@ func (c *Cron) enrol(v *coord.View) error {
 	if err != nil {
 		return err
 	}
-	own := jobID(c.job) + "-" + strconv.FormatUint(uint64(c.client.SessionID()), 16)
+	own := jobID(c.job) + "-" + strconv.FormatUint(uint64(c.client.Info().SessionID), 16)
 	if err := c.compare(v.Context(), names); err != nil || slices.Contains(names, own) {
 		return err
 	}
-	op := coord.EphemeralOp(c.runners()+"/"+own, []byte(c.client.Identity()+"\n"+c.job))
+	op := coord.EphemeralOp(c.runners()+"/"+own, []byte(c.client.Info().Identity+"\n"+c.job))
 	err = c.client.Retry(v.Context(), func(ctx context.Context) error {
 		_, err := c.client.Txn(ctx, op)
 		if !errors.Is(err, coord.ErrNoNode) {

@@ -87,7 +87,8 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	if n < 1 || n > MaxMembers {
 		return nil, invalid("%d members: it must be 1 to %d", n, MaxMembers)
 	}
-	length, room := len(client.Chroot())+len(path), (client.MaxPacket()-otherBytes)/(n+1)-bytesPerMember
+	own := client.Info()
+	length, room := len(own.Chroot)+len(path), (own.MaxPacket-otherBytes)/(n+1)-bytesPerMember
 	if length > room {
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
@@ -137,7 +138,7 @@ func (b *Barrier) sort(names []string) *listing {
 
 // order picks the members out of names and sorts them by age.
 func (b *Barrier) order(names []string) []coord.Contender {
-	return b.spec.Line.Order(names, b.client.Dialect())
+	return b.spec.Line.Order(names, b.client.Info().Dialect)
 }
 
 func (b *Barrier) node(name string) string { return b.path + "/" + name }

@@ -377,12 +377,12 @@ func TestAMemberThatComesAgainIsNotCountedBesideItsFormerSelf(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		first := b.enter(bs[0])[0]
-		before := cs[0].SessionID()
+		before := cs[0].Info().SessionID
 		closing := zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCloseSession}}
 		late := b.Server.Inject(closing, zkembed.Delay(2*lasts))
 		b.Server.Restart(2 * time.Minute)
 		time.Sleep(lasts)
-		require.NotEqual(t, before, cs[0].SessionID())
+		require.NotEqual(t, before, cs[0].Info().SessionID)
 		pending(t, "entered with nobody but its former self", first)
 		require.NotZero(t, late.Fired())
 		through(t, first, b.enter(bs[1])[0])
@@ -415,7 +415,7 @@ func TestABarrierThatIsSaidToBeRemovedIs(t *testing.T) {
 		cs, bs := b.pool(3, 2)
 		leave(t, entered(t, with(t, bs[0], "x"), with(t, bs[1], "y"))...)
 		require.Contains(t, b.names(cs[0]), "data-1")
-		deletions := zkembed.Match{Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}
+		deletions := zkembed.Match{Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}
 		slow := b.Server.Inject(deletions, zkembed.Delay(time.Second))
 		removed := coordtest.Go(func() error { return bs[2].Remove(b.Context()) })
 		<-slow.Struck()

@@ -56,7 +56,7 @@ func TestAMemberWhoseNodeOrSessionGoesWhileItWaitsComesAgain(t *testing.T) {
 		zktest.Eventually(t, coordtest.Soon, came, "it comes again after its node was deleted")
 		s, err = second.Status(t.Context())
 		require.NoError(t, err)
-		w.ExpireSession(a.SessionID())
+		w.ExpireSession(a.Info().SessionID)
 		zktest.Eventually(t, coordtest.Soon, came, "it comes again after its session expired")
 		through(t, early, entering(t.Context(), second))
 	})
@@ -75,7 +75,7 @@ func requireMissing(t *testing.T, missing []int, told ...error) {
 
 func TestAMemberThatDiesInsideIsMissingInEveryVerdict(t *testing.T) {
 	for name, kill := range map[string]func(w *zktest.World, c *coord.Client, m *doublebarrier.Member){
-		"session": func(w *zktest.World, c *coord.Client, _ *doublebarrier.Member) { w.ExpireSession(c.SessionID()) },
+		"session": func(w *zktest.World, c *coord.Client, _ *doublebarrier.Member) { w.ExpireSession(c.Info().SessionID) },
 		"node":    func(w *zktest.World, _ *coord.Client, m *doublebarrier.Member) { _ = w.Admin().Delete(m.Node(), -1) },
 		"process": func(_ *zktest.World, c *coord.Client, _ *doublebarrier.Member) { _ = c.Close(context.Background()) },
 	} {
@@ -138,7 +138,7 @@ func crash(t *testing.T, w *zktest.World, n int) {
 	c := open(t, w.ConnectString())
 	b := barrier(t, c, w.Path("b"), n)
 	members := round(t, slices.Repeat([]*doublebarrier.Barrier{b}, n)...)
-	w.ExpireSession(c.SessionID())
+	w.ExpireSession(c.Info().SessionID)
 	for _, m := range members {
 		zktest.Receive(t, coordtest.Soon, m.Done(), "it is dead")
 	}
@@ -205,7 +205,7 @@ func TestWorkInsideHearsWhenTheMembershipIsLost(t *testing.T) {
 		b := barrier(t, c, w.Path("b"), 1)
 		var lost error
 		err := b.Do(t.Context(), func(ctx context.Context, m *doublebarrier.Member) error {
-			w.ExpireSession(c.SessionID())
+			w.ExpireSession(c.Info().SessionID)
 			zktest.Receive(t, coordtest.Soon, ctx.Done(), "the context ends")
 			lost = context.Cause(ctx)
 			require.ErrorIs(t, lost, coord.ErrLost)
@@ -272,11 +272,11 @@ func TestProofEveryScheduleKeepsThePromises(t *testing.T) {
 					w.odds[f] = r.IntN(60)
 				}
 				w.joins = func(client *coord.Client) {
-					if id := client.SessionID(); c.of(30, "lag", id) {
+					if id := client.Info().SessionID; c.of(30, "lag", id) {
 						b.Server.AddFollower(time.Duration(id%97)*time.Millisecond, id)
 					}
 				}
-				w.apart = func(client *coord.Client) bool { return c.of(50, "apart", client.SessionID()) }
+				w.apart = func(client *coord.Client) bool { return c.of(50, "apart", client.Info().SessionID) }
 				switch seed % 3 {
 				case 1:
 					w.brings = true

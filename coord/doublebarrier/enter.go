@@ -61,7 +61,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	}
 	spec := b.spec
 	if data != nil {
-		spec.Data = content{owner: b.client.Identity(), data: data}.encode()
+		spec.Data = content{owner: b.client.Info().Identity, data: data}.encode()
 	}
 	hold, names, err := b.client.Join(ctx, spec)
 	if err != nil {

@@ -52,7 +52,7 @@ func (b bubble) enter(bs ...*doublebarrier.Barrier) (all []arrival) {
 // kill ends a process as a crash does, with its session.
 func (b bubble) kill(c *coord.Client) {
 	b.Helper()
-	require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+	require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 	b.Close(c)
 }
 
@@ -163,9 +163,9 @@ func TestAMemberIsNotLateForARoundThatCrashedAsItCame(t *testing.T) {
 		first := b.enter(bs[0])[0]
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(lasts+lasts/10))
 		second := b.enter(bs[1])[0]
-		b.Server.Inject(zkembed.Match{Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(lasts/5))
+		b.Server.Inject(zkembed.Match{Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(lasts/5))
 		slow := b.Server.Inject(zkembed.Match{
-			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
+			Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
 		}, zkembed.Delay(lasts/2))
 		third := entering(b.Context(), bs[2])
 		entered(t, first, second)
@@ -205,7 +205,7 @@ func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 		b.kill(cs[1])
 		slow := leaving(t.Context(), ms[2])
 		synctest.Wait()
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[2].SessionID()}, Direction: zkembed.ToClient})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[2].Info().SessionID}, Direction: zkembed.ToClient})
 		verdict := ms[0].Leave(b.Context())
 		requireMissing(t, []int{1}, verdict)
 		for range 3 {
@@ -224,7 +224,7 @@ func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(4, 2)
-		b.Server.AddFollower(2*time.Second, cs[2].SessionID())
+		b.Server.AddFollower(2*time.Second, cs[2].Info().SessionID)
 		through(t, b.enter(bs[:2]...)...)
 		// For two seconds its server shows the round open and its members
 		// there.
@@ -282,7 +282,7 @@ func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 				cs, bs := b.pool(2, 2)
 				members := entered(t, b.enter(bs...)...)
 				b.givesUp(step, members[0].Leave, func() func() {
-					return b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}}).Heal
+					return b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].Info().SessionID}}).Heal
 				})
 				requireMissing(t, []int{0}, members[1].Leave(b.Context()))
 				time.Sleep(T)
@@ -318,7 +318,7 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 		rest := clients[n:]
 		deaths := b.phase(rest, func(i int) {
 			if i < n-1 {
-				require.NoError(t, b.Server.ExpireSession(clients[i].SessionID()))
+				require.NoError(t, b.Server.ExpireSession(clients[i].Info().SessionID))
 			}
 		})
 		require.Less(t, total(deaths), 3*n+3)

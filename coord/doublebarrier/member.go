@@ -93,7 +93,7 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 	defer func() { <-m.leaving }()
 	if !m.ended {
 		var err error
-		m.results, err = m.leave(ctx, content{m.barrier.client.Identity(), true, result}, gather)
+		m.results, err = m.leave(ctx, content{m.barrier.client.Info().Identity, true, result}, gather)
 		ending, cancel := recipe.Grace(ctx) // for both
 		defer cancel()
 		err = recipe.InVain(ctx, m.barrier.client, err, m.unfinished)

@@ -103,7 +103,7 @@ func TestTheResultsThereAreComeWithTheMembersThatAreMissing(t *testing.T) {
 		time.Sleep(time.Second)
 		absent, err := barrier(t, cs[0], "/b", 4).Absent(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []doublebarrier.Absentee{{Index: 1, Node: members[1].Node(), Owner: cs[1].Identity()}}, absent)
+		require.Equal(t, []doublebarrier.Absentee{{Index: 1, Node: members[1].Node(), Owner: cs[1].Info().Identity}}, absent)
 		b.kill(cs[0])
 		b.kill(cs[1])
 		require.Error(t, (<-ends[0]).Err)
@@ -118,7 +118,7 @@ func TestTheResultsThereAreComeWithTheMembersThatAreMissing(t *testing.T) {
 func TestTheResultsAreKeptForAMemberThatIsSlowToReadThem(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
-		b.Server.AddFollower(0, cs[0].SessionID())
+		b.Server.AddFollower(0, cs[0].Info().SessionID)
 		members := entered(t, b.enter(bs[:2]...)...)
 		slow := gathering(t, members[0], []byte("slow"))
 		synctest.Wait()
@@ -288,7 +288,7 @@ func TestALastCallIsForOneRound(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2, doublebarrier.AtLeast(1, lastCall), doublebarrier.WaitForNextRound())
 		for i, by := range map[int]time.Duration{1: lasts / 2, 2: slow} {
-			b.Server.Inject(zkembed.Match{Session: cs[i].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1}, zkembed.Delay(by))
+			b.Server.Inject(zkembed.Match{Session: cs[i].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1}, zkembed.Delay(by))
 		}
 		all := []arrival{entering(b.Context(), bs[0])}
 		time.Sleep(lastCall / 4)

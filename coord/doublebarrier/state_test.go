@@ -82,7 +82,7 @@ func TestAChrootCountsForTheSizeOfTheLargestRound(t *testing.T) {
 		c, err := coord.Open(b.Context(), b.Server.ConnectString()+chroot, coord.WithDialer(b.Server.DialContext))
 		require.NoError(b, err)
 		defer func() { require.NoError(b, c.Close(context.Background())) }()
-		path := "/" + strings.Repeat("p", (c.MaxPacket()-otherBytes)/(MaxMembers+1)-bytesPerMember-1-len(chroot))
+		path := "/" + strings.Repeat("p", (c.Info().MaxPacket-otherBytes)/(MaxMembers+1)-bytesPerMember-1-len(chroot))
 		require.NoError(b, coordtest.Err(New(c, path, MaxMembers)))
 		require.ErrorIs(b, coordtest.Err(New(c, path+"p", MaxMembers)), coord.ErrInvalid)
 	})
@@ -121,7 +121,7 @@ func TestTheOpeningOfTheLargestRoundFitsIntoOneTransaction(t *testing.T) {
 }
 
 func theOpeningFits(t coordtest.Bubble, c *coord.Client) {
-	packet := c.MaxPacket()
+	packet := c.Info().MaxPacket
 	for _, n := range []int{1, 200, MaxMembers} {
 		path := "/" + strings.Repeat("p", (packet-otherBytes)/(n+1)-bytesPerMember-1)
 		require.NoError(t, coordtest.Err(New(c, path, n)))

@@ -45,7 +45,7 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 		cs, two := b.pool(3, 2)
 		through(t, b.enter(two[:2]...)...)
 		b.Server.Inject(zkembed.Match{
-			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1,
+			Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1,
 		}, zkembed.Delay(lasts))
 		late := entering(b.Context(), two[2])
 		time.Sleep(lasts / 2)
@@ -65,7 +65,7 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 		cs, bs := b.pool(3, 2)
 		members := entered(t, b.enter(bs[:2]...)...)
 		closes := zkembed.Match{
-			Session: cs[0].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1,
+			Session: cs[0].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1,
 		}
 		lost, repeated := b.Server.Inject(closes, zkembed.LoseReply()), b.Server.Inject(closes, zkembed.Delay(4*lasts))
 		first, second := leaving(b.Context(), members[0]), leaving(b.Context(), members[1])
@@ -91,10 +91,10 @@ func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 		first := leaving(b.Context(), members[0])
 		time.Sleep(lasts)
 		mark := b.Server.Inject(zkembed.Match{
-			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: members[1].Node(), Times: 1,
+			Session: cs[1].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: members[1].Node(), Times: 1,
 		}, zkembed.LoseReply())
 		again := b.Server.Inject(zkembed.Match{
-			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Times: 1,
+			Session: cs[1].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Times: 1,
 		}, zkembed.Delay(lasts))
 		second := leaving(b.Context(), members[1])
 		require.Equal(t, []error{nil, nil}, told(t, first, second))
@@ -109,12 +109,12 @@ func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)
-		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
+		require.NoError(t, b.Server.DropConn(cs[1].Info().SessionID))
 		time.Sleep(lasts)
 		first := leaving(b.Context(), members[0])
 		time.Sleep(lasts)
 		watch := b.Server.Inject(zkembed.Match{
-			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
+			Session: cs[1].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
 		}, zkembed.Delay(lasts))
 		require.NoError(t, members[1].Leave(b.Context()))
 		require.NoError(t, <-first)
@@ -128,8 +128,8 @@ func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
 func (b bubble) expireUnheard(c *coord.Client) {
 	b.Helper()
 	b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-	require.NoError(b, b.Server.DropConn(c.SessionID()))
-	require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+	require.NoError(b, b.Server.DropConn(c.Info().SessionID))
+	require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 	time.Sleep(lasts)
 }
 
@@ -195,7 +195,7 @@ func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)
 		require.NoError(t, inspect.Break(b.Context(), cs[0], members[1].Node()))
-		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // has ready looked at
+		require.NoError(t, b.Server.DropConn(cs[1].Info().SessionID)) // has ready looked at
 		<-members[1].Done()
 		time.Sleep(lasts)
 		ctx, cancel := context.WithCancel(b.Context())
@@ -211,8 +211,8 @@ func TestAMemberThatLostItsPlaceGetsAnErrorAlsoWhenTheBarrierIsGone(t *testing.T
 		cs, members := b.begun(2)
 		late := leaving(b.Context(), members[1])
 		time.Sleep(lasts)
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[1].SessionID()}})
-		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[1].Info().SessionID}})
+		require.NoError(t, b.Server.ExpireSession(cs[1].Info().SessionID))
 		requireMissing(t, []int{1}, members[0].Leave(b.Context()))
 		require.NoError(t, barrier(t, cs[0], "/b", 2).Remove(b.Context()))
 		cut.Heal()
@@ -350,7 +350,7 @@ func TestARoundThatHasBegunMeanwhileIsNotEndedForAnotherSize(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, three := b.pool(4, 3)
 		through(t, b.enter(three[:3]...)...)
-		lists := zkembed.Match{Session: cs[3].SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1}
+		lists := zkembed.Match{Session: cs[3].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1}
 		b.Server.Inject(lists, zkembed.LoseReply())
 		late := b.Server.Inject(lists, zkembed.DelayReply(lasts))
 		four := entering(b.Context(), barrier(b, cs[3], "/b", 4))

@@ -237,7 +237,7 @@ func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) 
 	}
 	var data []byte
 	if w.brings {
-		data = []byte(c.Identity())
+		data = []byte(c.Info().Identity)
 	}
 	m, err := b.EnterWith(ctx, data)
 	cancel()
@@ -249,7 +249,7 @@ func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) 
 			w.Errorf("round %d has two members %d", m.Round(), m.Index())
 		}
 		s.entered[m.Index()] = now
-		if w.brings && (len(s.data) != m.Count() || string(s.data[m.Index()]) != c.Identity()) {
+		if w.brings && (len(s.data) != m.Count() || string(s.data[m.Index()]) != c.Info().Identity) {
 			w.Errorf("round %d: the data of member %d are in %q", m.Round(), m.Index(), s.data)
 		}
 		if s.members != m.Count() || !slices.EqualFunc(s.data, m.Data(), slices.Equal) {
@@ -327,7 +327,7 @@ func (w *workers) mayFail(f fate, err error) (alive bool) {
 // when the server has not heard of the session for long enough.
 func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 	after, atOnce := upTo(r, w.pace*2), r.IntN(8) > 0
-	session := c.SessionID()
+	session := c.Info().SessionID
 	w.all.Go(func() {
 		time.Sleep(after)
 		if atOnce {
@@ -366,7 +366,7 @@ func (b bubble) phase(clients []*coord.Client, f func(i int)) []spent {
 	synctest.Wait()
 	var before []zkembed.Counts
 	for _, c := range clients {
-		before = append(before, b.Server.SessionCounts(c.SessionID()))
+		before = append(before, b.Server.SessionCounts(c.Info().SessionID))
 	}
 	var wg sync.WaitGroup
 	for i := range clients {
@@ -376,7 +376,7 @@ func (b bubble) phase(clients []*coord.Client, f func(i int)) []spent {
 	time.Sleep(time.Second) // for late requests, such as the watch on our node
 	var all []spent
 	for i, c := range clients {
-		counts := b.Server.SessionCounts(c.SessionID()).Since(before[i])
+		counts := b.Server.SessionCounts(c.Info().SessionID).Since(before[i])
 		all = append(all, spent{counts.Total(), counts[zkembed.OpNotify]})
 	}
 	return all
@@ -456,7 +456,7 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 		for i := range deaths {
 			all := b.phase(clients[i+1:], func(at int) {
 				if at == 0 {
-					require.NoError(t, b.Server.ExpireSession(clients[i].SessionID()))
+					require.NoError(t, b.Server.ExpireSession(clients[i].Info().SessionID))
 				}
 			})
 			require.Equal(t, 1, all[0].wakeUps)
@@ -483,7 +483,7 @@ func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
 	const n = 20
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
 		members := entered(t, b.enter(b.views(clients, n)...)...)
-		slow := b.Server.Inject(zkembed.Match{Session: clients[n-1].SessionID(), PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
+		slow := b.Server.Inject(zkembed.Match{Session: clients[n-1].Info().SessionID, PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
 		all := b.phase(clients, func(i int) {
 			if i < n-1 {
 				<-slow.Struck()

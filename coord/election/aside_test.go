@@ -99,7 +99,7 @@ func (c *crowd) node(name string) string {
 func (c *crowd) foreign() (node string, other *coord.Client) {
 	c.Helper()
 	other, name := c.Open(c.opts...), "_c_01234567-89ab-4bcd-8f01-23456789abcd-latch-"
-	if other.Dialect() == coord.Kazoo {
+	if other.Info().Dialect == coord.Kazoo {
 		name = "0123456789ab4cdef0123456789abcde__lock__"
 	}
 	made, err := other.Txn(c.Context(), coord.AppendOp(electionPath+"/"+name, []byte("foreign")))
@@ -148,7 +148,7 @@ func TestACandidateWithPriorityThatIsGoneIsNotWaitedFor(t *testing.T) {
 		leader := c.next("a")
 		c.stand("b", election.Priority(2))
 		c.stand("c", election.Priority(3))
-		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].SessionID()}})
+		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].Info().SessionID}})
 		require.NoError(c, leader.Resign(c.Context()))
 		c.next("b")
 		cut.Heal()
@@ -253,9 +253,9 @@ func TestOneWhoIsNamedAndDiesBeforeItLeadsIsNotWaitedFor(t *testing.T) {
 	inDialects(t, func(c *crowd) {
 		leader := c.led("a", "b", "c")
 		node := c.node("c")
-		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].SessionID()}})
+		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].Info().SessionID}})
 		err := leader.Transfer(c.Context(), node)
-		if c.clients["a"].Dialect() == coord.Curator { // where a leader has a notice
+		if c.clients["a"].Info().Dialect == coord.Curator { // where a leader has a notice
 			require.ErrorIs(c, err, election.ErrNoCandidate)
 		}
 		require.ErrorIs(c, leader.Err(), coord.ErrReleased)
@@ -351,7 +351,7 @@ func TestATermWhoseWindowEndsWhileTheCandidateLooksIsNotReturned(t *testing.T) {
 		}, Times: 1}, zkembed.Hang())
 		healed := coordtest.Go(func() bool {
 			<-slow.Struck()
-			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}})
 			time.Sleep(2 * coordtest.T)
 			cut.Heal()
 			return true
@@ -371,7 +371,7 @@ func TestALeaderThatHasJustBegunIsAskedToHandTheLeadOver(t *testing.T) {
 		first := c.led("a", "b", "c")
 		node := c.node("c")
 		posts := notices
-		posts.Session = c.clients["b"].SessionID()
+		posts.Session = c.clients["b"].Info().SessionID
 		late := c.Server.Inject(posts, zkembed.Delay(T/10))
 		require.NoError(c, first.Resign(c.Context()))
 		<-late.Struck()

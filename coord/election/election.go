@@ -102,7 +102,7 @@ func (e *Election) Ready(ctx context.Context) error {
 	if err := e.Healthy(ctx); err != nil {
 		return err
 	}
-	if !e.client.Connected() {
+	if !e.client.Info().Connected {
 		return errors.New("not connected to a server")
 	}
 	return nil
@@ -132,7 +132,7 @@ func (e *Election) stand(
 		return nil, err
 	}
 	if data = bytes.Clone(data); data == nil {
-		data = []byte(e.client.Identity())
+		data = []byte(e.client.Info().Identity)
 	}
 	for {
 		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
@@ -217,7 +217,7 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 		if err != nil {
 			return err
 		}
-		limit := e.client.SessionTimeout() / 2
+		limit := e.client.Info().SessionTimeout / 2
 		if time.Since(begun) > limit {
 			pause = shortestPause
 		}

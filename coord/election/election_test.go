@@ -214,7 +214,7 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 		term := elected(b, at(b, c, electionPath), "leader")
 		time.Sleep(time.Second) // until our watch is set
 		look := b.Server.Inject(zkembed.Match{
-			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
 		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		require.NoError(t, inspect.Revoke(b.Context(), b.Open(), term.Node()))
 		time.Sleep(T / 100) // half of the time until it looks again
@@ -256,7 +256,7 @@ func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
 		require.NoError(b, term.Resign(b.Context()))
 		term, err = second.TryCampaign(b.Context(), nil)
 		require.NoError(b, err)
-		require.Equal(b, c.Identity(), string(coordtest.Call(b, first.Leader).Data))
+		require.Equal(b, c.Info().Identity, string(coordtest.Call(b, first.Leader).Data))
 		require.NoError(b, term.Resign(b.Context()))
 	})
 }

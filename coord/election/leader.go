@@ -67,7 +67,7 @@ func (e *Election) first(
 		if errors.Is(err, coord.ErrNoNode) {
 			err = nil
 		}
-		line := e.line.Order(names, e.client.Dialect())
+		line := e.line.Order(names, e.client.Info().Dialect)
 		if err != nil || len(line) == 0 || e.waits(line[0], names) {
 			return Leader{}, false, err
 		}
@@ -98,7 +98,7 @@ func (e *Election) first(
 // waits reports whether the first candidate does not lead, since it waits for a
 // contender before it that it cannot honour.
 func (e *Election) waits(first coord.Contender, names []string) bool {
-	return inspect.IsOurs(first) && slices.ContainsFunc(e.line.Foreign(names, e.client.Dialect()),
+	return inspect.IsOurs(first) && slices.ContainsFunc(e.line.Foreign(names, e.client.Info().Dialect),
 		func(f coord.Contender) bool { return f.Sequence < first.Sequence })
 }
 
@@ -195,7 +195,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	}
 	c := t.election.client
 	if data = bytes.Clone(data); data == nil {
-		data = []byte(c.Identity())
+		data = []byte(c.Info().Identity)
 	}
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()

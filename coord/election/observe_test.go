@@ -134,7 +134,7 @@ func TestAnObserverGoesOnInANewSessionUntilItsClientIsClosed(t *testing.T) {
 		a := elected(s, e, "a")
 		o.sees(seen("a", a, false))
 		p.Refuse()
-		s.w.ExpireSession(watching.SessionID())
+		s.w.ExpireSession(watching.Info().SessionID)
 		require.NoError(s, a.Resign(coordtest.Limited(s)))
 		b := elected(s, e, "b")
 		p.Heal()
@@ -152,15 +152,15 @@ func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
 	old := elected(t, e, "old")
 	waiting := s.stand(t.Context(), e, "new", 2)
 	late := coordtest.Open(t, s.w.ConnectString())
-	follower := srv.AddFollower(time.Minute, late.SessionID())
+	follower := srv.AddFollower(time.Minute, late.Info().SessionID)
 	require.NoError(t, old.Resign(coordtest.Limited(t)))
 	next := coordtest.Had(t, waiting)
 	stale, err := late.Children(coordtest.Limited(t), s.path)
 	require.NoError(t, err)
 	require.Len(t, stale, 3, "the follower does not lag: two candidates and a notice")
-	before := srv.SessionCounts(late.SessionID()).Total()
+	before := srv.SessionCounts(late.Info().SessionID).Total()
 	answer := coordtest.Begin(coordtest.Limited(t), s.at(late).Leader)
-	zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
+	zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.Info().SessionID).Total() > before }, "a request")
 	follower.Stop() // it has caught up
 	require.Equal(t, next.Token(), coordtest.Had(t, answer).Token)
 	require.NoError(t, next.Resign(coordtest.Limited(t)))
@@ -350,7 +350,7 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 			e := at(b, c, electionPath)
 			term := elected(b, e, "old")
 			late := b.Server.Inject(zkembed.Match{
-				Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
+				Session: admin.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
 			}, zkembed.Delay(time.Second))
 			asked := coordtest.Go(func() error { return inspect.Revoke(b.Context(), admin, term.Node()) })
 			time.Sleep(T / 1000)
@@ -386,9 +386,9 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 		require.Equal(t, 1, late.Fired())
 		require.Greater(t, term.Token(), first.Token)
 		require.NoError(t, term.Err())
-		require.Equal(t, 2, owned(b, c.SessionID()))
+		require.Equal(t, 2, owned(b, c.Info().SessionID))
 		require.NoError(t, term.Resign(b.Context()))
-		require.Zero(t, owned(b, c.SessionID()))
+		require.Zero(t, owned(b, c.Info().SessionID))
 	})
 }
 
@@ -398,11 +398,11 @@ func TestANoticeWhoseReplyIsLostIsFoundAgainAndGoesWithTheTerm(t *testing.T) {
 		lost := b.Server.Inject(notices, zkembed.LoseReply())
 		term := elected(b, at(b, c, electionPath), "leader")
 		require.Equal(t, 1, lost.Fired())
-		require.Equal(t, 2, owned(b, c.SessionID()))
+		require.Equal(t, 2, owned(b, c.Info().SessionID))
 		require.NoError(t, admin.Delete(b.Context(), term.Node(), -1))
 		<-term.Done()
 		time.Sleep(T)
-		require.Zero(t, owned(b, c.SessionID()))
+		require.Zero(t, owned(b, c.Info().SessionID))
 	})
 }
 
@@ -413,7 +413,7 @@ func TestACampaignThatEndsBeforeItHasANoticeLeavesNothing(t *testing.T) {
 		ctx := b.Within(T / 20)
 		require.ErrorIs(t, coordtest.Err(at(b, c, electionPath).Campaign(ctx, nil)), ctx.Err())
 		time.Sleep(T)
-		require.Zero(t, owned(b, c.SessionID()))
+		require.Zero(t, owned(b, c.Info().SessionID))
 	})
 }
 

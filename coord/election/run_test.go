@@ -66,12 +66,12 @@ func TestRunWaitsForItsFunctionAfterALossAndThenCampaignsAgain(t *testing.T) {
 		first := zktest.Receive(s, coordtest.Soon, a.begun, "a leads")
 		b := run(s.Context(), s.candidate(), "b")
 		s.lined(2)
-		s.w.ExpireSession(c.SessionID())
+		s.w.ExpireSession(c.Info().SessionID)
 		zktest.Receive(s, coordtest.Soon, a.over, "the end of a's term")
 		zktest.Receive(s, coordtest.Soon, b.begun, "b leads")
 		require.ErrorIs(s, first.Err(), coord.ErrLost)
 		// a has a session again, but its function has not returned.
-		zktest.Eventually(s, coordtest.Soon, func() bool { return c.SessionID() != 0 && c.SessionID() != first.Session() }, "a session")
+		zktest.Eventually(s, coordtest.Soon, func() bool { return c.Info().SessionID != 0 && c.Info().SessionID != first.Session() }, "a session")
 		require.NoError(s, coordtest.Write(coordtest.Limited(s), c))
 		s.lined(1)
 		a.back <- errors.New("whatever a lost leader says")
@@ -161,7 +161,7 @@ func TestACandidateWhoseSessionDiedWhileItWaitedIsNotElected(t *testing.T) {
 		second := s.stand(s.Context(), s.at(doomed), "second", 2)
 		third := s.stand(s.Context(), s.candidate(), "third", 3)
 		p.Refuse() // it will not hear of its end for a while
-		old := doomed.SessionID()
+		old := doomed.Info().SessionID
 		s.w.ExpireSession(old)
 		require.NoError(s, leader.Resign(coordtest.Limited(s)))
 		next := coordtest.Had(s, third)

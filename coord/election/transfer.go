@@ -135,7 +135,7 @@ func (e *Election) find(candidate string, names []string, err error) (line []coo
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return nil, 0, err
 	}
-	line = e.line.Order(names, e.client.Dialect())
+	line = e.line.Order(names, e.client.Info().Dialect)
 	at = slices.IndexFunc(line, func(c coord.Contender) bool { return e.line.Dir+"/"+c.Name == candidate })
 	if at < 0 {
 		return nil, 0, fmt.Errorf("%w: %s", ErrNoCandidate, candidate)

@@ -31,7 +31,7 @@ func New(client *coord.Client, path string) (*Group, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
-	return &Group{client, path, layout.MemberSuffix(client.Dialect())}, nil
+	return &Group{client, path, layout.MemberSuffix(client.Info().Dialect)}, nil
 }
 
 // Membership is a hold that excludes others from the ID, until it is left.

@@ -137,7 +137,7 @@ func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 		stayed := coordtest.Go(func() error { return g.Stay(ctx, "a", []byte("x")) })
 		first := shows(s, seen, "a=x")
 		zktest.Receive(s, coordtest.Soon, granted, "it is a member")
-		s.W.ExpireSession(c.SessionID())
+		s.W.ExpireSession(c.Info().SessionID)
 		again := shows(s, seen, "a=x")
 		for again[0].Token == first[0].Token {
 			again = shows(s, seen, "a=x")
@@ -269,7 +269,7 @@ func TestAMemberThatIsAskedToLeaveKeepsItsData(t *testing.T) {
 		require.NoError(s, err)
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, m.Node()))
 		zktest.Receive(s, coordtest.Soon, m.Revoked(), "the request")
-		require.Equal(s, []string{"a=" + c.Identity()}, texts(shows(s, observe(s, s.group()), "a="+c.Identity())))
+		require.Equal(s, []string{"a=" + c.Info().Identity}, texts(shows(s, observe(s, s.group()), "a="+c.Info().Identity)))
 		require.NoError(s, m.Leave(coordtest.Limited(s)))
 	})
 }
@@ -309,7 +309,7 @@ func TestAProcessThatWasStartedAgainJoinsWhenItsFormerSessionIsOver(t *testing.T
 		former := b.Open()
 		old, err := of(b, former, "/members").Join(b.Context(), "a", []byte("old"))
 		require.NoError(b, err)
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{former.SessionID()}})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{former.Info().SessionID}})
 		begun := time.Now()
 		m, err := of(b, b.Open(), "/members").Join(b.Context(), "a", []byte("new"))
 		require.NoError(b, err)
@@ -333,11 +333,11 @@ func TestWhatAGroupCosts(t *testing.T) {
 	}
 	seen := observe(t, of(t, watcher, "/members"))
 	require.Len(t, zktest.Receive(t, coordtest.Soon, seen, "the members"), n)
-	before := w.Embedded().SessionCounts(watcher.SessionID())
+	before := w.Embedded().SessionCounts(watcher.Info().SessionID)
 	join(t, g, "z", "x")
 	require.Len(t, zktest.Receive(t, coordtest.Soon, seen, "one more"), n+1)
 	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpNotify: 1},
-		w.Embedded().SessionCounts(watcher.SessionID()).Since(before))
+		w.Embedded().SessionCounts(watcher.Info().SessionID).Since(before))
 }
 
 // A membership that is broken by hand has a successor before its client hears.
@@ -358,7 +358,7 @@ func TestTheDataOfTheNextMemberStay(t *testing.T) {
 				c, other := b.Open(), b.Open()
 				former, err := of(b, c, "/members").Join(b.Context(), "a", []byte("old"))
 				require.NoError(b, err)
-				disturb(b, c.SessionID())
+				disturb(b, c.Info().SessionID)
 				require.NoError(b, inspect.Break(b.Context(), other, former.Node()))
 				require.NoError(b, coordtest.Err(of(b, other, "/members").Join(b.Context(), "a", []byte("new"))))
 				require.ErrorIs(b, former.Set(b.Context(), []byte("stale")), coord.ErrLost)

@@ -20,7 +20,7 @@ func CheckData(data []byte) error {
 	return nil
 }
 
-// NamesOwner reports whether data begin with a [coord.Client.Identity].
+// NamesOwner reports whether data begin with a [coord.Info.Identity].
 func NamesOwner(data []byte) bool { return dialect.NamesOwner(data) }
 
 // OwnData returns the data that a claim was made with, also where they stand

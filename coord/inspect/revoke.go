@@ -26,7 +26,7 @@ func Notice(node string) string { return dialect.Notice(node) }
 // [coord.Hold.Revoked]. Whether and when the holder obeys is its business. A
 // node that is gone already is no error; one that is no claim, such as a
 // queue's item, is refused with [coord.ErrInvalid]. Where the node's data begin
-// with a [coord.Client.Identity], they are kept behind the request ([OwnData]);
+// with a [coord.Info.Identity], they are kept behind the request ([OwnData]);
 // other data are lost, including the data of Curator's and Kazoo's claims,
 // since Curator obeys only a bare request. Three requests, of which the first
 // two make sure whose node it is.
@@ -48,7 +48,7 @@ func Revoke(ctx context.Context, c *coord.Client, node string) error {
 // [coord.Description.Revoke] says, and fails with [errors.ErrUnsupported] if
 // that says nothing. "" is the client's dialect.
 func RevokeIn(ctx context.Context, c *coord.Client, d coord.Dialect, node string) error {
-	_, err := ask(ctx, c, cmp.Or(d, c.Dialect()), node)
+	_, err := ask(ctx, c, cmp.Or(d, c.Info().Dialect), node)
 	return unlessGone(c, "revoke", node, err)
 }
 
@@ -85,7 +85,7 @@ func note(ctx context.Context, c *coord.Client, node, notice string) error {
 		stat.Version, err = -1, nil
 	}
 	if err == nil {
-		_, err = c.Set(ctx, notice, dialect.Request(c.Dialect(), dialect.Own(data)), stat.Version)
+		_, err = c.Set(ctx, notice, dialect.Request(c.Info().Dialect, dialect.Own(data)), stat.Version)
 	}
 	if !errors.Is(err, coord.ErrNoNode) {
 		return err
@@ -107,7 +107,7 @@ func note(ctx context.Context, c *coord.Client, node, notice string) error {
 // as long as the news takes to reach it. If forced is false and err is nil, the
 // node went without force.
 func RevokeAndWait(ctx context.Context, c *coord.Client, node string, forceAfter time.Duration) (forced bool, err error) {
-	claim, err := ask(ctx, c, c.Dialect(), node)
+	claim, err := ask(ctx, c, c.Info().Dialect, node)
 	if err != nil {
 		return false, unlessGone(c, "revoke", node, err)
 	}

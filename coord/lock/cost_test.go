@@ -88,7 +88,7 @@ func TestAcquiresThatTimeOutAreFourRequestsEachAndLeaveOneWatchInAll(t *testing.
 			require.ErrorIs(b, coordtest.Err(m.Acquire(b.Within(100*time.Millisecond))), context.DeadlineExceeded)
 			time.Sleep(100 * time.Millisecond) // the deletion may go on
 		}
-		counts := b.Server.SessionCounts(c.SessionID())
+		counts := b.Server.SessionCounts(c.Info().SessionID)
 		require.Equal(b, attempts, counts[zkembed.OpCreate])
 		require.Equal(b, attempts, counts[zkembed.OpDelete])
 		reads := counts[zkembed.OpGetChildren2] + counts[zkembed.OpGetData]

@@ -128,7 +128,7 @@ func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
 				return coordtest.Err(mutex(b.T, c, "/lock", lock.Delay(delay)).Acquire(b.Within(delay / 6)))
 			})
 			time.Sleep(delay / 8)
-			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 			require.Error(b, <-failed)
 		},
 		"its client is closed": func(b coordtest.Bubble) {
@@ -199,7 +199,7 @@ func TestOneWhoWaitsThroughTheDelayMayLoseItsSession(t *testing.T) {
 			return mutex(b.T, c, "/lock", lock.Delay(delay)).Do(b.Context(), func(context.Context, *coord.Hold) error { return nil })
 		})
 		time.Sleep(delay / 2)
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		require.NoError(b, <-next)
 		require.InDelta(b, delay, time.Since(begun), float64(5*time.Second))
 	})

@@ -156,7 +156,7 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 		},
 		"expired": func(b coordtest.Bubble, c *coord.Client, _ *coord.Hold) {
-			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		},
 	}, func(b coordtest.Bubble, lose func(b coordtest.Bubble, c *coord.Client, h *coord.Hold)) {
 		c := b.Open()
@@ -400,7 +400,7 @@ func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
 		m := mutex(b.T, c, "/lock", lock.Linger(time.Hour))
 		throttle := func(op zkembed.Op, times int) *zkembed.Fault {
 			return b.Server.Inject(
-				zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, Times: times},
+				zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{op}, Times: times},
 				zkembed.ReplyError(zkembed.CodeThrottledOp))
 		}
 		unheard := throttle(zkembed.OpGetData, 0)
@@ -478,7 +478,7 @@ func TestATryThatWaitsForItsFormerNodeEndsWithItsContext(t *testing.T) {
 		m := mutex(b.T, c, "/lock", lock.LocalQueue(1, time.Hour), lock.Delay(delay))
 		h, err := m.TryAcquire(b.Context())
 		require.NoError(b, err)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.Hang())
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.Hang())
 		require.NoError(b, h.Release(b.Context()))
 		ctx, end := context.WithCancel(b.Context())
 		begun := time.Now()

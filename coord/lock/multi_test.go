@@ -171,7 +171,7 @@ func TestTheDeadlineOfAMultiLockIsForAllItsLocksTogether(t *testing.T) {
 func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 	lose := map[string]func(w *zktest.World, c *coord.Client, node string){
 		"node deleted":    func(w *zktest.World, _ *coord.Client, node string) { _ = w.Admin().Delete(node, -1) },
-		"session expired": func(w *zktest.World, c *coord.Client, _ string) { w.ExpireSession(c.SessionID()) },
+		"session expired": func(w *zktest.World, c *coord.Client, _ string) { w.ExpireSession(c.Info().SessionID) },
 	}
 	for name, lose := range lose {
 		t.Run(name, func(t *testing.T) {

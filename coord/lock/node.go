@@ -50,7 +50,7 @@ func NewNode(client *coord.Client, path string, opts ...NodeOption) (*Node, erro
 		return nil, err
 	}
 	n := &Node{client: client, path: path, data: func() []byte {
-		return inspect.Note([]byte(client.Identity()), "CLAIM", rand.Text())
+		return inspect.Note([]byte(client.Info().Identity), "CLAIM", rand.Text())
 	}}
 	if err := recipe.Configure(n, path, opts); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (q *local) learn(h *coord.Hold, others bool) {
 
 // contended reports whether a node besides ours is a contender's.
 func (q *local) contended(names []string, own string) bool {
-	line, d := q.mutex.spec.Line, q.mutex.client.Dialect()
+	line, d := q.mutex.spec.Line, q.mutex.client.Info().Dialect
 	return len(line.Foreign(names, d)) > 0 ||
 		slices.ContainsFunc(line.Order(names, d), func(c coord.Contender) bool { return c.Name != own })
 }

@@ -96,7 +96,7 @@ type Result struct {
 	State   State // "" if there is no record
 	Data    []byte
 	Err     string        // the text of the failure, the first 4096 bytes of it; or why the record is corrupt
-	By      string        // the [coord.Client.Identity] of the client that made the last attempt
+	By      string        // the [coord.Info.Identity] of the client that made the last attempt
 	Attempt int           // how many were begun
 	Begun   time.Time     // the last attempt, by the clock of that client
 	Took    time.Duration // until it ended
@@ -198,7 +198,7 @@ func (o *Once) look(ctx context.Context, p place) (Result, error) {
 	r, _, err := o.read(ctx, o.client, p)
 	if err == nil && r.State == Running {
 		var names []string
-		if names, err = o.children(ctx, p.dir); err == nil && len(p.spec().Line.Order(names, o.client.Dialect())) == 0 {
+		if names, err = o.children(ctx, p.dir); err == nil && len(p.spec().Line.Order(names, o.client.Info().Dialect)) == 0 {
 			run := r.ID
 			if r, _, err = o.read(ctx, o.client, p); r.ID == run && r.State == Running { // it has not ended since
 				r.State = Unfinished

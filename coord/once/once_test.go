@@ -243,7 +243,7 @@ func TestAfterACrashAJobRunsAgainUnlessItMayRunOnceOnly(t *testing.T) {
 		for _, do := range []func(context.Context, string, once.Func) (once.Result, error){careful.Do, careful.TryDo} {
 			res, err := do(coordtest.Limited(s), "report", never(s))
 			require.ErrorIs(s, err, once.ErrUnfinished)
-			require.ErrorContains(s, err, c.Identity())
+			require.ErrorContains(s, err, c.Info().Identity)
 			require.Equal(s, 1, res.Attempt)
 			require.Equal(s, once.Unfinished, res.State)
 		}

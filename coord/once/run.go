@@ -258,7 +258,7 @@ func (r *Run) next(ctx context.Context, id string, found record, stat coord.Stat
 		return op, err
 	}
 	r.Last, r.version, r.before = Result{}, 0, found
-	r.own = record{ID: id, State: Running, By: r.job.client.Identity(), Attempt: found.Attempt + 1, Begun: time.Now().UTC(), Options: r.job.options()}
+	r.own = record{ID: id, State: Running, By: r.job.client.Info().Identity, Attempt: found.Attempt + 1, Begun: time.Now().UTC(), Options: r.job.options()}
 	if stat.Czxid == 0 {
 		return coord.CreateOp(r.job.record(), r.own.encode(nil)), nil
 	}

@@ -54,7 +54,7 @@ func TestTheEndOfAJobThatAnotherHasTakenOverIsNotOnRecord(t *testing.T) {
 			}))
 		})
 		<-begun
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}})
 		res, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("the second"))
 		require.NoError(b, err)
 		require.Equal(b, 2, res.Attempt)
@@ -97,7 +97,7 @@ func TestAllWhoWaitHearOfTheEndAtOnce(t *testing.T) {
 func TestWhoIsGrantedTheLockLooksAtTheRecord(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(T/3))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(T/3))
 		ended := coordtest.Go(func() outcome { return told(ledger(b, c, "/jobs").TryDo(b.Context(), "report", never(b))) })
 		<-slow.Struck()
 		own, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("meanwhile"))
@@ -236,17 +236,17 @@ func TestOnlyTheNewestRecordSaysThatAJobIsUnfinished(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		running, _ := begin(b, ledger(b, b.Open(), "/jobs"), "report")
 		c := b.Open()
-		prompt := b.Server.AddFollower(0, c.SessionID())
-		b.Server.AddFollower(T/10, c.SessionID()) // it goes there when it connects again
+		prompt := b.Server.AddFollower(0, c.Info().SessionID)
+		b.Server.AddFollower(T/10, c.Info().SessionID) // it goes there when it connects again
 		time.Sleep(T)
-		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.Delay(time.Second))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.Delay(time.Second))
 		careful := ledger(b, c, "/jobs", once.Attempts(1, 0))
 		ended := coordtest.Go(func() outcome { return told(careful.TryDo(b.Context(), "report", never(b))) })
 		<-slow.Struck()
 		running.end <- nil
 		own := running.wait(b)
 		prompt.Stop()
-		cut := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Drop())
+		cut := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Drop())
 		require.Equal(b, own, <-ended)
 		require.Equal(b, 1, cut.Fired())
 	})
@@ -285,9 +285,9 @@ func TestTheCostOfAJob(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open(coord.WithSessionTimeout(time.Hour))
 		requests := func(f func() error) int {
-			before := b.Server.SessionCounts(c.SessionID())
+			before := b.Server.SessionCounts(c.Info().SessionID)
 			require.NoError(b, f())
-			counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+			counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 			b.Log(counts)
 			return counts.Total()
 		}
@@ -300,7 +300,7 @@ func TestTheCostOfAJob(t *testing.T) {
 		require.Equal(b, 1, requests(do(o, "second", never(b))))
 		require.ErrorIs(b, do(o, "again", fails)(), errNoLuck)
 		const way = 50 * time.Millisecond
-		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(way))
 		begun := time.Now()
 		require.LessOrEqual(b, requests(do(o, "again", says(""))), 10)
 		require.LessOrEqual(b, time.Since(begun), 5*way)
@@ -341,7 +341,7 @@ func TestAJobThatEndsMeanwhileIsNotListedAsUnfinished(t *testing.T) {
 		o := ledger(b, c, "/jobs")
 		dir, err := once.Dir(o, "report")
 		require.NoError(b, err)
-		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: dir + "/report", Func: func(r zkembed.Request) bool {
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: dir + "/report", Func: func(r zkembed.Request) bool {
 			return r.Op != zkembed.OpGetData
 		}, Times: 1}, zkembed.Delay(time.Second))
 		listed := coordtest.Go(func() []once.Result { return list(b, o) })
@@ -400,7 +400,7 @@ func TestAllRecordsThatAreNotKeptArePruned(t *testing.T) {
 func TestAJobIsForgottenThoughAServerThatLagsHasNoRecordYet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), ledger(b, b.Open(), "/jobs")
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, coordtest.Err(other.Do(b.Context(), "report", says("done"))))
 		require.NoError(b, ledger(b, c, "/jobs").Forget(b.Context(), "report"))
 		require.Empty(b, list(b, other))
@@ -412,7 +412,7 @@ func TestAServerThatLagsGivesAFormerResultOnlyWhereRecordsAreKeptForEver(t *test
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), ledger(b, b.Open(), "/jobs")
 		require.NoError(b, coordtest.Err(other.Do(b.Context(), "report", says("former"))))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, other.Forget(b.Context(), "report"))
 		require.NoError(b, coordtest.Err(other.Do(b.Context(), "report", says("new"))))
 		asks := func(want string, opts ...once.Option) {
@@ -499,7 +499,7 @@ func TestF87AnAttemptCountsOnlyIfTheFunctionWasCalled(t *testing.T) {
 		for name, opts := range map[string][]once.Option{"kept": {once.Attempts(1, 0)}, "pruned": {once.Attempts(1, 0), once.KeepLast(100)}} {
 			o := ledger(b, c, "/"+name, opts...)
 			require.NoError(b, coordtest.Err(o.Do(b.Context(), "another", says("")))) // makes the directories
-			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
+			slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(way))
 			called := 0
 			for i := range tries {
 				key := fmt.Sprint(i)

@@ -45,7 +45,7 @@ func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) e
 	return l.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			_, err := l.client.Txn(ctx, coord.CheckOp(l.entry(letter), -1),
-				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.client.Identity())))
+				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.client.Info().Identity)))
 			var refused *coord.TxnError
 			switch {
 			case errors.Is(err, coord.ErrNodeExists): // made before

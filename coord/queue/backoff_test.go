@@ -129,7 +129,7 @@ func TestAConsumerThatMayNotAskForTheTimeDoesNotWait(t *testing.T) {
 		put(b, q, "a")
 		require.NoError(b, receive(b, q).Nack(b.Context(), 0))
 		c := b.Open()
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: func(r zkembed.Request) bool {
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: func(r zkembed.Request) bool {
 			return slices.Equal(r.Paths, []string{"/q/taken"})
 		}}, zkembed.ReplyError(zkembed.CodeNoAuth))
 		item, err := b.queue(c).TryReceive(b.Context())
@@ -234,7 +234,7 @@ func TestManyItemsThatWaitCostFewRoundTrips(t *testing.T) {
 			require.NoError(b, receive(b, q).Nack(b.Context(), 0))
 		}
 		c := b.Open()
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(T/100))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(T/100))
 		begun := time.Now()
 		item := receive(b, b.queue(c, queue.Backoff(time.Hour)))
 		require.Equal(b, "100", string(item.Data))

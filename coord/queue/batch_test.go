@@ -51,18 +51,18 @@ func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, q := b.quiet()
 		putBatch(b, b.queue(b.Open()), 10)
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		items := receiveBatch(b, q, 8)
 		require.Equal(b, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, texts(items))
 		require.NoError(b, q.AckBatch(b.Context(), items...))
-		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 		require.Equal(b, 10, counts[zkembed.OpGetData], "two of the next batch")
 		require.Equal(b, 2, counts[zkembed.OpMulti], counts)
 		require.Equal(b, 2, length(b, q))
 		rest := receiveBatch(b, q, 8)
 		require.Equal(b, []string{"8", "9"}, texts(rest), "no more are waited for")
 		require.NoError(b, q.AckBatch(b.Context(), rest...))
-		counts = b.Server.SessionCounts(c.SessionID()).Since(before)
+		counts = b.Server.SessionCounts(c.Info().SessionID).Since(before)
 		require.Equal(b, 10, counts[zkembed.OpGetData], "each is read once")
 		require.Equal(b, 4, counts[zkembed.OpMulti], counts)
 		require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Context(), 0)), coord.ErrInvalid)
@@ -97,9 +97,9 @@ func TestWhenAnotherHasTheFirstOfABatchTheNextIsClaimed(t *testing.T) {
 		ack(b, receive(b, q)) // which lists the others
 		first := receive(b, other)
 		require.Equal(b, "1", string(first.Data))
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		items := receiveBatch(b, q, 3)
-		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 		require.Equal(b, []string{"2"}, texts(items))
 		require.Equal(b, 2, counts[zkembed.OpMulti], counts)
 	})
@@ -115,7 +115,7 @@ func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
 				for range n {
 					require.NoError(b, q.Put(b.Context(), make([]byte, size)))
 				}
-				before, sizes := b.Server.SessionCounts(c.SessionID()), []int{}
+				before, sizes := b.Server.SessionCounts(c.Info().SessionID), []int{}
 				for left := n; left > 0; left -= sizes[len(sizes)-1] {
 					items := receiveBatch(b, q, n)
 					sizes = append(sizes, len(items))
@@ -124,7 +124,7 @@ func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
 						ack(b, item)
 					}
 				}
-				counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+				counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 				b.Log(sizes, counts)
 				if told == packet {
 					require.Equal(b, []int{5, 5, 5, 5, 4}, sizes)
@@ -221,11 +221,11 @@ func TestAnAckOfManyRemovesNothingThatAnotherQueueObjectReceived(t *testing.T) {
 		putBatch(b, q, 2)
 		putBatch(b, other, 2)
 		own, others := receiveBatch(b, q, 2), receiveBatch(b, other, 2)
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		for _, items := range [][]*queue.Item{others, others[:1], {own[0], others[1]}} {
 			require.ErrorIs(b, q.AckBatch(b.Context(), items...), coord.ErrInvalid)
 		}
-		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
+		require.Zero(b, b.Server.SessionCounts(c.Info().SessionID).Since(before).Total())
 		require.NoError(b, q.AckBatch(b.Context(), own...))
 		require.NoError(b, other.AckBatch(b.Context(), others...))
 		require.Zero(b, length(b, q)+length(b, other))
@@ -239,7 +239,7 @@ func TestLostRepliesNeitherLoseNorDoubleItemsOfABatch(t *testing.T) {
 				c, seen := b.Open(), 0
 				q := b.queue(c)
 				putBatch(b, b.queue(b.Open()), 6)
-				f := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+				f := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
 					if len(r.Parts) < 4 {
 						return false // a probe
 					}

@@ -83,7 +83,7 @@ func (d *dispatcher) trimToPacket(all []entry) []entry {
 // paths, the data of the claim twice and those of the item, and a few numbers.
 // An ACL of many entries is not allowed for.
 func (d *dispatcher) claimSize(e entry) int {
-	return 3*len(d.client.Chroot()+d.entry(e.name)) + 2*len(d.client.Identity()) + len(e.data) + 256
+	return d.claimBytes + 3*len(d.entry(e.name)) + len(e.data)
 }
 
 // isDead reports whether an item was delivered too often.

@@ -68,7 +68,7 @@ func (c *consumerCount) leave() {
 	defer consumerCounts.Unlock()
 	c.here--
 	if c.here == 0 {
-		c.idle = time.AfterFunc(c.client.SessionTimeout(), c.forget)
+		c.idle = time.AfterFunc(c.client.Info().SessionTimeout, c.forget)
 	}
 }
 

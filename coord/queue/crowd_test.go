@@ -78,7 +78,7 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 		clients := b.idle(4, got)
 		// The first was alone when it came, and watches without standing in the
 		// line. The second is the first in line.
-		still := []int64{clients[0].SessionID(), clients[1].SessionID()}
+		still := []int64{clients[0].Info().SessionID, clients[1].Info().SessionID}
 		line := slices.DeleteFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return !strings.HasPrefix(n.Path, "/q/waiting/") })
 		require.Len(b, line, 3)
 		first := slices.MinFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
@@ -198,13 +198,13 @@ func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 		}()
 		put(b, producer, "1")
 		synctest.Wait()
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		const n = 10
 		for range n {
 			put(b, producer, "2")
 			synctest.Wait()
 		}
-		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 		b.Log(counts)
 		// A listing after the put and one after the ack; read, claim and ack.
 		require.LessOrEqual(b, counts.Total(), 5*n)
@@ -218,11 +218,11 @@ func TestOfThirtyThousandItemsTheFirstAreReceivedInOrderAndCheaply(t *testing.T)
 		for i := 0; i < all; i += batch {
 			require.NoError(b, q.PutBatch(b.Context(), numbered(i, batch)))
 		}
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		for i := range some {
 			serve(b, q, fmt.Sprint(i))
 		}
-		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 		b.Log(counts)
 		require.LessOrEqual(b, counts[zkembed.OpGetChildren2], 3)
 		require.Equal(b, all-some, length(b, q))
@@ -275,9 +275,9 @@ func restless(ctx context.Context, c *chance, q *queue.Queue) {
 func (b bubble) disturb(c *chance, victim *coord.Client) {
 	switch c.n(6) {
 	case 0, 1:
-		_ = b.Server.DropConn(victim.SessionID())
+		_ = b.Server.DropConn(victim.Info().SessionID)
 	case 2:
-		_ = b.Server.ExpireSession(victim.SessionID())
+		_ = b.Server.ExpireSession(victim.Info().SessionID)
 	case 3:
 		for _, node := range b.Server.Nodes() {
 			if strings.HasPrefix(node.Path, "/q/taken/") {

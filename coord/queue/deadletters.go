@@ -27,11 +27,11 @@ type DeadLetter struct {
 	Died       time.Time // by the server's clock
 	Deliveries int       // before it died
 	Item       string    // the name of its node in the queue
-	By         string    // the client that moved it ([coord.Client.Identity]): see [Queue.DeadLetters]
+	By         string    // the client that moved it ([coord.Info.Identity]): see [Queue.DeadLetters]
 	Reason     string
 
 	Acknowledged   time.Time // by the server's clock
-	AcknowledgedBy string    // the client that did ([coord.Client.Identity])
+	AcknowledgedBy string    // the client that did ([coord.Info.Identity])
 }
 
 // record is what a dead letter's second node has, which is made in the same

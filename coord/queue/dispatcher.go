@@ -25,26 +25,27 @@ type dispatcher struct {
 	gate chan struct{} // held to list and to hand out; a channel: waiting for it ends with a context
 	shut sync.Once
 
-	mu        sync.Mutex
-	receiving int            // how many receivers are here
-	consumers *consumerCount // while they are
-	names     []string       // listed and not handed out yet, in order
-	length    int            // of the listing
-	version   [2]int64       // of the entries and of the claims, as listed
-	took      time.Duration
-	misses    int     // candidates that others had, since the listing
-	credit    float64 // in listings
-	earned    time.Time
-	share     slice
-	contended int              // there are other consumers; counts down with each request
-	room      int              // bytes that a request to claim items may have
-	size      int              // of those, what an item of the last batch took
-	out       map[string]error // handed out, and not reported yet, or passed over
-	items     map[string]*Item // received, by name; nil: closed
-	returned  chan struct{}    // closed when an item comes back
-	ahead     map[string]entry // read ahead
-	limit     int              // of deliveries before an item is dead; 0 = none
-	backoff   time.Duration    // after the first delivery in vain
+	mu         sync.Mutex
+	receiving  int            // how many receivers are here
+	consumers  *consumerCount // while they are
+	names      []string       // listed and not handed out yet, in order
+	length     int            // of the listing
+	version    [2]int64       // of the entries and of the claims, as listed
+	took       time.Duration
+	misses     int     // candidates that others had, since the listing
+	credit     float64 // in listings
+	earned     time.Time
+	share      slice
+	contended  int              // there are other consumers; counts down with each request
+	claimBytes int              // that each claim of such a request has, beside the item and its name
+	room       int              // bytes that a request to claim items may have
+	size       int              // of those, what an item of the last batch took
+	out        map[string]error // handed out, and not reported yet, or passed over
+	items      map[string]*Item // received, by name; nil: closed
+	returned   chan struct{}    // closed when an item comes back
+	ahead      map[string]entry // read ahead
+	limit      int              // of deliveries before an item is dead; 0 = none
+	backoff    time.Duration    // after the first delivery in vain
 }
 
 const (
@@ -84,7 +85,9 @@ var errDenied = errors.New("no permission for the item")
 
 func (d *dispatcher) init(l nodes) {
 	d.nodes, d.gate = l, make(chan struct{}, 1)
-	d.room = min(l.client.MaxPacket(), batchBytes) - packetBytes
+	client := l.client.Info()
+	d.room = min(client.MaxPacket, batchBytes) - packetBytes
+	d.claimBytes = 3*len(client.Chroot) + 2*len(client.Identity) + 256
 	d.size = d.room
 	d.backoff = DefaultBackoff
 	d.credit, d.out, d.items, d.returned = mostCredit, map[string]error{}, map[string]*Item{}, make(chan struct{})

@@ -21,7 +21,7 @@ type nodes struct {
 }
 
 func nodesOf(c *coord.Client, path string) nodes {
-	return nodes{c, path, layout.QueueAt(c.Dialect(), path)}
+	return nodes{c, path, layout.QueueAt(c.Info().Dialect, path)}
 }
 
 func (l nodes) entry(name string) string { return l.at.Entries + "/" + name }

@@ -88,7 +88,7 @@ func (q *Queue) Consumers(ctx context.Context) ([]inspect.Contender, error) {
 func (q *Queue) describe(ctx context.Context, dir string, names []string) ([]inspect.Contender, error) {
 	line := make([]coord.Contender, len(names))
 	for i, name := range names {
-		line[i] = coord.Contender{Name: name, Kind: ConsumerKind, Dialect: q.client.Dialect()}
+		line[i] = coord.Contender{Name: name, Kind: ConsumerKind, Dialect: q.client.Info().Dialect}
 	}
 	return inspect.Describe(ctx, q.client, dir, line)
 }

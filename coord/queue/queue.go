@@ -74,7 +74,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{nodes: at, sends: sends, owner: client.Identity(), report: func(*Item, error) {}}
+	q := &Queue{nodes: at, sends: sends, owner: client.Info().Identity, report: func(*Item, error) {}}
 	q.dispatcher.init(q.nodes)
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	if err := recipe.Configure(q, path, opts); err != nil {

@@ -112,7 +112,7 @@ func TestAnItemOfAConsumerThatDiedComesBack(t *testing.T) {
 		got := coordtest.Go(func() *queue.Item { return receive(b, other) })
 		synctest.Wait()
 		require.Empty(b, got)
-		require.NoError(b, b.Server.ExpireSession(dying.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(dying.Info().SessionID))
 		again := <-got
 		require.Equal(b, "a", string(again.Data))
 		require.Equal(b, 2, again.Deliveries)
@@ -164,7 +164,7 @@ func TestAReceiveThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c, q := b.consumer()
 			putBatch(b, b.queue(b.Open()), 6)
-			slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
+			slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
 			require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Within(time.Second/2), n)), context.DeadlineExceeded)
 			require.Equal(b, 1, slow.Fired())
 			time.Sleep(10 * time.Second)
@@ -209,9 +209,9 @@ func TestRequestsPerItem(t *testing.T) {
 		put(b, q, "first")
 		ack(b, receive(b, q))
 		count := func(f func()) zkembed.Counts {
-			before := b.Server.SessionCounts(c.SessionID())
+			before := b.Server.SessionCounts(c.Info().SessionID)
 			f()
-			counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+			counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 			t.Log(counts)
 			return counts
 		}
@@ -365,6 +365,6 @@ func (b bubble) nothingOf(c *coord.Client) {
 	b.Helper()
 	time.Sleep(coordtest.T + time.Second)
 	for _, node := range b.Server.Nodes() {
-		require.NotEqual(b, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
+		require.NotEqual(b, c.Info().SessionID, node.Stat.EphemeralOwner, node.Path)
 	}
 }

@@ -48,7 +48,7 @@ func TestNothingIsRemovedThatAnotherHasByNow(t *testing.T) {
 				q, other := b.queue(c), b.queue(b.Open(), queue.Backoff(0))
 				put(b, q, "a", "b")
 				stale := []*queue.Item{receive(b, q), receive(b, q)}
-				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
+				b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayEvents(10*time.Minute))
 				require.NoError(b, inspect.Break(b.Context(), admin, stale[0].Node()))
 				again := receive(b, other)
 				require.Equal(b, "a", string(again.Data))
@@ -193,9 +193,9 @@ func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
 		got := make(chan *queue.Item, 3)
 		clients := b.idle(4, got)
 		for _, c := range clients {
-			id := c.SessionID()
+			id := c.Info().SessionID
 			require.NoError(b, b.Server.ExpireSession(id))
-			for c.SessionID() == id || c.SessionID() == 0 {
+			for c.Info().SessionID == id || c.Info().SessionID == 0 {
 				time.Sleep(time.Second)
 			}
 		}
@@ -264,12 +264,12 @@ func TestAPutWhoseSessionEndedBeforeItsReplyIsUnconfirmed(t *testing.T) {
 		c, other := b.Open(), b.queue(b.Open())
 		q := b.queue(c)
 		put(b, q, "a")
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool {
 			return len(r.Parts) == 2
 		}}, zkembed.LoseReply())
 		done := coordtest.Go(func() error { return q.Put(b.Context(), []byte("b")) })
 		<-lost.Struck()
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		require.ErrorIs(b, <-done, coord.ErrUnconfirmed)
 		require.Equal(b, 2, length(b, other), "it was put")
 		put(b, q, "c")
@@ -340,13 +340,13 @@ func TestAReceiveWhoseSessionEndsWithAClaimUnderWayGoesOnInTheNext(t *testing.T)
 			c, q := b.consumer()
 			put(b, q, "a")
 			f := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}, fault)
-			id := c.SessionID()
+			id := c.Info().SessionID
 			got := coordtest.Go(func() *queue.Item { return receive(b, q) })
 			<-f.Struck()
 			require.NoError(b, b.Server.ExpireSession(id))
 			item := b.next(got)
 			require.Equal(b, "a", string(item.Data))
-			require.NotEqual(b, id, c.SessionID())
+			require.NotEqual(b, id, c.Info().SessionID)
 			ack(b, item)
 			require.Zero(b, length(b, q))
 		})
@@ -397,7 +397,7 @@ func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) 
 			q := b.queue(c)
 			put(b, producer, "before")
 			require.NoError(b, coordtest.Err(producer.TryTake(b.Context())))
-			refused := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+			refused := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
 				return len(r.Parts) == 4 // the witness, and the three operations of a take
 			}}, zkembed.ReplyError(zkembed.CodeNoAuth))
 			taken, failed := make(chan string, 2), make(chan error, 2)
@@ -461,7 +461,7 @@ func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T
 		ack(b, receive(b, mine))
 		first := receive(b, mine) // just after the one before
 		require.Equal(b, "first", string(first.Data))
-		require.Equal(b, 4, b.Server.SessionCounts(c.SessionID())[zkembed.OpGetData], "the second is read ahead")
+		require.Equal(b, 4, b.Server.SessionCounts(c.Info().SessionID)[zkembed.OpGetData], "the second is read ahead")
 		second := receive(b, other)
 		require.Equal(b, "second", string(second.Data))
 		require.NoError(b, second.Nack(b.Context(), 0))
@@ -526,8 +526,8 @@ func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
 				mine, others := b.queue(c), b.queue(other)
 				put(b, mine, "a", "b")
 				items := []*queue.Item{receive(b, mine), receive(b, mine)}
-				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T))
-				match := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}
+				b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayEvents(T))
+				match := zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}
 				lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
 				settled := coordtest.Go(func() error { return s.settle(b.Context(), mine, items) })
 				time.Sleep(time.Second)
@@ -567,14 +567,14 @@ func TestAnItemWhoseClaimEndsBeforeItIsReturnedIsNotHandedOut(t *testing.T) {
 			}))
 			q := b.queue(c)
 			put(b, b.queue(b.Open()), "a", "b")
-			b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: "/q/entries/entry-100-0000000001", Times: 1}, zkembed.DelayReply(late))
+			b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: "/q/entries/entry-100-0000000001", Times: 1}, zkembed.DelayReply(late))
 			time.Sleep(T / 2)
-			begun, session := time.Now(), c.SessionID()
+			begun, session := time.Now(), c.Info().SessionID
 			item := receive(b, q)
 			require.NoError(b, item.Err())
 			struck = time.Since(begun) > late
 			if struck {
-				require.Equal(b, session, c.SessionID(), "the session survived")
+				require.Equal(b, session, c.Info().SessionID, "the session survived")
 			}
 			time.Sleep(T)
 		})
@@ -588,7 +588,7 @@ func TestAnAckWhoseContextEndsBeforeItIsSentGivesTheItemBack(t *testing.T) {
 		q, other := b.queue(c), b.queue(b.Open())
 		put(b, other, "a")
 		item := receive(b, q)
-		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
 		require.ErrorIs(b, item.Ack(b.Within(T/8)), coord.ErrUnconfirmed)
 		require.Equal(b, 1, slow.Fired())
 		require.Equal(b, "a", string(receive(b, other).Data))
@@ -603,7 +603,7 @@ func TestAnAckOfABatchOutlastsItsContextNoLongerThanOneOfAnItem(t *testing.T) {
 		items, err := q.ReceiveBatch(b.Context(), 2)
 		require.NoError(b, err)
 		require.Len(b, items, 2)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}}, zkembed.DelayReply(T/3))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}}, zkembed.DelayReply(T/3))
 		ctx := b.Within(T / 8)
 		require.ErrorIs(b, q.AckBatch(ctx, items...), coord.ErrUnconfirmed)
 		over, _ := ctx.Deadline()

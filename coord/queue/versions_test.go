@@ -21,7 +21,7 @@ import (
 
 // next matches the next transaction of a client on a path of this prefix.
 func next(c *coord.Client, prefix string) zkembed.Match {
-	return zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: prefix, Times: 1}
+	return zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: prefix, Times: 1}
 }
 
 func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
@@ -49,7 +49,7 @@ func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 		taken := coordtest.Go(func() error { return coordtest.Err(q.Take(b.Within(T))) })
 		<-late.Struck()
 		receive(b, quick)
-		require.NoError(b, b.Server.ExpireSession(victim.SessionID())) // it dies of the item
+		require.NoError(b, b.Server.ExpireSession(victim.Info().SessionID)) // it dies of the item
 		require.ErrorIs(b, <-taken, context.DeadlineExceeded)
 		require.Equal(b, "poison", take(b, newQueue(b, c, "/q/dead")))
 	})
@@ -62,7 +62,7 @@ func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 		c := b.Open()
 		q, producer := b.queue(c), b.queue(b.Open())
 		require.ErrorIs(b, coordtest.Err(q.TryTake(b.Context())), queue.ErrEmpty)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Second))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayEvents(time.Second))
 		put(b, producer, "a")
 		data, err := q.TryTake(b.Context())
 		require.NoError(b, err)
@@ -109,7 +109,7 @@ func TestAnItemThatMayNotBeHadIsTriedAgainLater(t *testing.T) {
 		ack(b, receive(b, q))
 		put(b, q, "a")
 		refused := b.Server.Inject(zkembed.Match{
-			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/q/entries/",
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/q/entries/",
 		}, zkembed.ReplyError(zkembed.CodeNoAuth))
 		received := make(chan *queue.Item, 1)
 		go b.receive(q, received)
@@ -212,10 +212,10 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 				require.WithinDuration(b, died, got.Died, time.Second)
 				want := queue.DeadLetter{
 					Name: got.Name, Data: []byte("poison"), Priority: 7, Died: got.Died,
-					Deliveries: 2, Item: first.Name, By: other.Identity(), Reason: reason,
+					Deliveries: 2, Item: first.Name, By: other.Info().Identity, Reason: reason,
 				}
 				if by {
-					want.By = c.Identity()
+					want.By = c.Info().Identity
 				}
 				require.Equal(b, want, got)
 				require.Zero(b, length(b, q))
@@ -268,7 +268,7 @@ func TestAnItemThatIsDeliveredMeanwhileIsDroppedAllTheSame(t *testing.T) {
 		put(b, q, "a")
 		first, err := admin.Peek(b.Context())
 		require.NoError(b, err)
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Delay(time.Second))
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Delay(time.Second))
 		dropped := coordtest.Go(func() error { return admin.Drop(b.Context(), first.Name) })
 		<-late.Struck()
 		require.NoError(b, receive(b, q).Nack(b.Context(), 0))
@@ -325,9 +325,9 @@ func TestTheStoryOfALetterThatIsGoneIsDeletedAndNoOther(t *testing.T) {
 		take(b, dead)
 		put(b, q, "c")
 		item := receive(b, q)
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		require.NoError(b, item.Bury(b.Context(), "c"))
-		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before)[zkembed.OpGetData], "no letter is read")
+		require.Zero(b, b.Server.SessionCounts(c.Info().SessionID).Since(before)[zkembed.OpGetData], "no letter is read")
 		require.Len(b, children(b, c, "/q/dead/records"), 2)
 		left := letters(b, q, 2)
 		require.Equal(b, []string{"b", "c"}, []string{left[0].Reason, left[1].Reason})
@@ -363,13 +363,13 @@ func TestPeekListsOnceHoweverManyItemsGoMeanwhile(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, q := b.consumer()
 		putBatch(b, q, 10)
-		before := b.Server.SessionCounts(c.SessionID())
-		gone := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 5}, zkembed.ReplyError(zkembed.CodeNoNode))
+		before := b.Server.SessionCounts(c.Info().SessionID)
+		gone := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 5}, zkembed.ReplyError(zkembed.CodeNoNode))
 		item, err := q.Peek(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, "5", string(item.Data))
 		require.Equal(b, 5, gone.Fired())
-		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.Info().SessionID).Since(before)
 		require.Equal(b, 2, counts[zkembed.OpGetChildren]+counts[zkembed.OpGetChildren2], "the items, and the claims")
 	})
 }
@@ -398,7 +398,7 @@ func TestALookShowsTheItemsAndWhoHasThem(t *testing.T) {
 		require.NoError(b, err)
 		require.Len(b, claims, 2)
 		for _, claim := range claims {
-			require.Contains(b, []string{c.Identity(), other.Identity()}, claim.Owner)
+			require.Contains(b, []string{c.Info().Identity, other.Info().Identity}, claim.Owner)
 			require.True(b, claim.Holds)
 		}
 		consumers, err := q.Consumers(b.Context())
@@ -415,7 +415,7 @@ func TestADeadLetterThatComesMeanwhileHasItsStory(t *testing.T) {
 		put(b, q, "a", "b")
 		require.NoError(b, receive(b, q).Bury(b.Context(), "because"))
 		looker := b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: looker.SessionID(), Func: func(r zkembed.Request) bool {
+		slow := b.Server.Inject(zkembed.Match{Session: looker.Info().SessionID, Func: func(r zkembed.Request) bool {
 			return slices.Equal(r.Paths, []string{"/q/dead/entries"})
 		}, Times: 1}, zkembed.Delay(T/10))
 		listed := coordtest.Begin(b.Context(), b.queue(looker).DeadLetters)
@@ -432,14 +432,14 @@ func TestAQueueWhoseFirstProducerDiedHalfWayIsOne(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		dying := b.Open()
 		made := 0
-		b.Server.Inject(zkembed.Match{Session: dying.SessionID(), Func: func(r zkembed.Request) bool {
+		b.Server.Inject(zkembed.Match{Session: dying.Info().SessionID, Func: func(r zkembed.Request) bool {
 			if slices.Equal(r.Paths, []string{"/q/entries"}) || slices.Equal(r.Paths, []string{"/q/taken"}) {
 				made++
 			}
 			return made > 1
 		}}, zkembed.Hang())
 		require.Error(b, b.queue(dying).Put(b.Within(T/10), []byte("never")))
-		require.NoError(b, b.Server.ExpireSession(dying.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(dying.Info().SessionID))
 		q := b.queue(b.Open())
 		put(b, q, "x")
 		_, _, listed := q.Items(b.Context())

@@ -237,10 +237,10 @@ func nameOf(at string, data []byte, stat coord.Stat) string {
 func deleteAll(ctx context.Context, c *coord.Client, nodes []node) error {
 	for len(nodes) > 0 {
 		var ops []coord.Op
-		for room := c.MaxPacket() / 2; len(ops) < len(nodes) && (room > 0 || len(ops) == 0); {
+		for room := c.Info().MaxPacket / 2; len(ops) < len(nodes) && (room > 0 || len(ops) == 0); {
 			n := nodes[len(ops)]
 			ops = append(ops, coord.DeleteOp(n.path, n.version))
-			room -= len(c.Chroot()) + len(n.path) + opBytes
+			room -= len(c.Info().Chroot) + len(n.path) + opBytes
 		}
 		if _, err := c.Txn(ctx, ops...); err != nil {
 			return err

@@ -177,7 +177,7 @@ func TestF78APathThatWasUsedOnceIsEmptyAfterRemove(t *testing.T) {
 					}
 					require.NotEmpty(t, left(t, w, at), "which is why it is removed")
 					if name == "cron" {
-						require.ErrorContains(t, own.remove(coordtest.Limited(t)), "1 runner ("+user.Identity()+")")
+						require.ErrorContains(t, own.remove(coordtest.Limited(t)), "1 runner ("+user.Info().Identity+")")
 						require.NoError(t, user.Close(context.Background()))
 						own = others
 					}
@@ -230,7 +230,7 @@ func TestRemoveIsRefusedIfSomebodyComesBetweenItsLookAndItsDeletion(t *testing.T
 				operator, comer := b.Open(), b.Open()
 				numbers := must(slots.New(operator, "/r", 2))
 				require.NoError(b, coordtest.Acquire(b, numbers).Release(b.Context()))
-				late := b.Server.Inject(zkembed.Match{Session: operator.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
+				late := b.Server.Inject(zkembed.Match{Session: operator.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
 				removed := coordtest.Go(func() error { return numbers.Remove(b.Context()) })
 				<-late.Struck()
 				come(b, comer)
@@ -263,7 +263,7 @@ func TestRemoveThatIsRefusedHasDeletedNothing(t *testing.T) {
 		operator, comer := b.Open(), b.Open()
 		sem := must(semaphore.New(operator, "/r", 2))
 		require.NoError(b, coordtest.Acquire(b, sem).Release(b.Context()))
-		late := b.Server.Inject(zkembed.Match{Session: operator.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
+		late := b.Server.Inject(zkembed.Match{Session: operator.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
 		removed := coordtest.Go(func() error { return sem.Remove(b.Context()) })
 		<-late.Struck()
 		coordtest.Acquire(b, must(semaphore.New(comer, "/r", semaphore.Stored)))
@@ -280,7 +280,7 @@ func TestRemoveThatIsRefusedHasDeletedNothing(t *testing.T) {
 func TestRemoveLooksAtTheLatestStateThoughItsServerLags(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		operator, user := b.Open(), b.Open()
-		b.Server.AddFollower(2*time.Second, operator.SessionID())
+		b.Server.AddFollower(2*time.Second, operator.Info().SessionID)
 		h := coordtest.Acquire(b, must(semaphore.New(user, "/r", 2)))
 		sem := must(semaphore.New(operator, "/r", semaphore.Stored))
 		require.ErrorIs(b, sem.Remove(b.Context()), coord.ErrBusy)

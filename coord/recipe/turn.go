@@ -78,7 +78,7 @@ func (t *turn) await(ctx context.Context) error {
 				return true, err
 			}
 			if line[0] != first {
-				first, until = line[0], time.Now().Add(t.record.client.SessionTimeout()/2)
+				first, until = line[0], time.Now().Add(t.record.client.Info().SessionTimeout/2)
 			}
 			if !time.Now().Before(until) {
 				return true, nil

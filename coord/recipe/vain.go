@@ -17,7 +17,7 @@ import (
 // the time of [Grace], and is not called while the client is not connected.
 // Where it fails, or is nil, err is returned without that.
 func InVain(ctx context.Context, c *coord.Client, err error, tell func(ctx context.Context) (string, error)) error {
-	if tell == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil || !c.Connected() {
+	if tell == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil || !c.Info().Connected {
 		return err
 	}
 	ctx, cancel := Grace(ctx)

@@ -183,7 +183,7 @@ func TestAWaitThatItsDeadlineEndsSaysWhatItWasFor(t *testing.T) {
 			begun := time.Now()
 			err := v.wait(b.Within(5*time.Second), waiter)
 			require.ErrorIs(b, err, context.DeadlineExceeded)
-			require.EqualError(b, err, strings.ReplaceAll(v.says, "ID", holder.Identity()))
+			require.EqualError(b, err, strings.ReplaceAll(v.says, "ID", holder.Info().Identity))
 			require.LessOrEqual(b, time.Since(begun), 5*time.Second+100*time.Millisecond)
 		})
 	})

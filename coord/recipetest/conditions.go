@@ -47,8 +47,8 @@ func conditions[R any](call Call[R]) []condition[R] {
 		all = append(
 			all,
 			condition[R]{"waiting, until its turn comes", goesOn(func(*waiter[R]) {})},
-			condition[R]{"waiting, lost connection", goesOn(func(at *waiter[R]) { _ = at.server.DropConn(at.client.SessionID()) })},
-			condition[R]{"waiting, session ended", goesOn(func(at *waiter[R]) { _ = at.server.ExpireSession(at.client.SessionID()) })},
+			condition[R]{"waiting, lost connection", goesOn(func(at *waiter[R]) { _ = at.server.DropConn(at.client.Info().SessionID) })},
+			condition[R]{"waiting, session ended", goesOn(func(at *waiter[R]) { _ = at.server.ExpireSession(at.client.Info().SessionID) })},
 			condition[R]{"waiting, cut off while its turn comes", cutOff[R]},
 		)
 	}
@@ -71,13 +71,13 @@ func refused[R any](w *world[R]) {
 	if _, err := w.recipe.New(nil, u.path); !errors.Is(err, coord.ErrInvalid) {
 		w.Errorf("New without a client: %v, which is not coord.ErrInvalid", err)
 	}
-	before := w.server.SessionCounts(u.client.SessionID())
+	before := w.server.SessionCounts(u.client.Info().SessionID)
 	for _, name := range slices.Sorted(maps.Keys(w.recipe.Refused)) {
 		if err := u.outcome(begin(w.ctx, u, w.recipe.Refused[name])); !errors.Is(err, coord.ErrInvalid) {
 			w.Errorf("%s: %v, which is not coord.ErrInvalid", name, err)
 		}
 	}
-	if asked := w.server.SessionCounts(u.client.SessionID()).Since(before); asked.Total() > 0 {
+	if asked := w.server.SessionCounts(u.client.Info().SessionID).Since(before); asked.Total() > 0 {
 		w.Errorf("%v, before what cannot be right was refused", asked)
 	}
 	u.close()
@@ -92,9 +92,9 @@ func contextEnded[R any](w *world[R], call Call[R]) {
 	nodes := u.nodes()
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	begun, before := time.Now(), w.server.SessionCounts(u.client.SessionID())
+	begun, before := time.Now(), w.server.SessionCounts(u.client.Info().SessionID)
 	err := u.outcome(begin(ctx, u, call.Do))
-	if asked := w.server.SessionCounts(u.client.SessionID()).Since(before); asked.Total() > 0 && !call.Ends {
+	if asked := w.server.SessionCounts(u.client.Info().SessionID).Since(before); asked.Total() > 0 && !call.Ends {
 		w.Errorf("the call asks for %v", asked)
 	}
 	if took := time.Since(begun); took > 0 && !call.Ends {
@@ -113,7 +113,7 @@ func eachRequest[R any](w *world[R], call Call[R], try func(u *user[R], at zkemb
 	for request, struck := 0, true; struck && !w.Failed(); request++ {
 		u := w.user(w.fresh())
 		u.prepare("Ready", call.Ready)
-		struck = try(u, zkembed.Match{Session: u.client.SessionID(), Skip: request, Times: 1})
+		struck = try(u, zkembed.Match{Session: u.client.Info().SessionID, Skip: request, Times: 1})
 		u.close()
 		if w.Failed() {
 			w.Logf("it went wrong at request %d", request)
@@ -197,7 +197,7 @@ func (u *user[R]) done(call Call[R]) {
 
 func sessionEnded[R any](w *world[R], call Call[R]) {
 	eachRequest(w, call, func(u *user[R], at zkembed.Match) bool {
-		session := u.client.SessionID()
+		session := u.client.Info().SessionID
 		hung := w.server.Inject(at, zkembed.Hang())
 		defer hung.Remove()
 		done := begin(w.ctx, u, call.Do)
@@ -245,8 +245,8 @@ func cost[R any](w *world[R], call Call[R]) {
 	const trip = time.Millisecond
 	u := w.user(w.fresh())
 	u.prepare("Ready", call.Ready)
-	before := w.server.SessionCounts(u.client.SessionID())
-	late := w.server.Inject(zkembed.Match{Session: u.client.SessionID()}, zkembed.DelayReply(trip))
+	before := w.server.SessionCounts(u.client.Info().SessionID)
+	late := w.server.Inject(zkembed.Match{Session: u.client.Info().SessionID}, zkembed.DelayReply(trip))
 	begun := time.Now()
 	err := u.outcome(begin(w.ctx, u, call.Do))
 	trips := int(time.Since(begun) / trip)
@@ -254,7 +254,7 @@ func cost[R any](w *world[R], call Call[R]) {
 		w.Fatalf("nothing is wrong, and the call returns %v", err)
 	}
 	time.Sleep(2 * trip) // for what is done in the background
-	spent := w.server.SessionCounts(u.client.SessionID()).Since(before)
+	spent := w.server.SessionCounts(u.client.Info().SessionID).Since(before)
 	if spent.Total() != call.Requests || trips != call.RoundTrips {
 		w.Errorf("the call costs %d requests and %d round trips, and not %d and %d: %v", spent.Total(), trips, call.Requests, call.RoundTrips, spent)
 	}

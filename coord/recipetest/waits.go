@@ -108,7 +108,7 @@ func (at *waiter[R]) end() {
 // client is not connected.
 func cutOff[R any](w *world[R], call Call[R]) {
 	at := waiting(w, call)
-	cut := w.server.Partition(zkembed.Cut{Sessions: []int64{at.client.SessionID()}})
+	cut := w.server.Partition(zkembed.Cut{Sessions: []int64{at.client.Info().SessionID}})
 	at.unblock()
 	time.Sleep(time.Second)
 	cut.Heal()

@@ -123,7 +123,7 @@ func (u *user[R]) outcome(done <-chan error) error {
 
 // nodes counts the ephemeral nodes of the user's client.
 func (u *user[R]) nodes() (n int) {
-	session := u.client.SessionID()
+	session := u.client.Info().SessionID
 	for _, node := range u.server.Nodes() {
 		if node.Stat.EphemeralOwner == session {
 			n++

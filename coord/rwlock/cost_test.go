@@ -33,13 +33,13 @@ type counted struct {
 func (s scene) counted() *counted {
 	s.Helper()
 	c := coordtest.Open(s.T, s.w.ConnectString(), coord.WithSessionTimeout(time.Hour))
-	return &counted{c, rw(s.T, c, s.path), s, s.w.Embedded().SessionCounts(c.SessionID())}
+	return &counted{c, rw(s.T, c, s.path), s, s.w.Embedded().SessionCounts(c.Info().SessionID)}
 }
 
 // since returns what the client has requested since the last call.
 func (c *counted) since() zkembed.Counts {
 	c.s.Helper()
-	now := c.s.w.Embedded().SessionCounts(c.SessionID())
+	now := c.s.w.Embedded().SessionCounts(c.Info().SessionID)
 	defer func() { c.before = now }()
 	return now.Since(c.before)
 }
@@ -49,7 +49,7 @@ func (c *counted) watches(n int) {
 	c.s.Helper()
 	zktest.Eventually(c.s, coordtest.Soon, func() bool {
 		return slices.ContainsFunc(c.s.w.Embedded().Sessions(), func(session zkembed.SessionInfo) bool {
-			return session.ID == c.SessionID() && session.Watches == n
+			return session.ID == c.Info().SessionID && session.Watches == n
 		})
 	}, "%d watches", n)
 }

@@ -24,14 +24,14 @@ func sides(t *testing.T, f func(s scene, side func(*rwlock.Lock) *rwlock.Side)) 
 func TestAWaiterThatLosesItsNodeOrItsSessionJoinsAgain(t *testing.T) {
 	for name, lose := range map[string]func(s scene, c *coord.Client, node string){
 		"node":    func(s scene, _ *coord.Client, node string) { require.NoError(s, s.w.Admin().Delete(node, -1)) },
-		"session": func(s scene, c *coord.Client, _ string) { s.w.ExpireSession(c.SessionID()) },
+		"session": func(s scene, c *coord.Client, _ string) { s.w.ExpireSession(c.Info().SessionID) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 				h := coordtest.Acquire(s.T, s.lock().WriteSide())
 				c := coordtest.Open(s.T, s.w.ConnectString())
 				waiter := s.joins(side(rw(s.T, c, s.path)))
-				old, line := c.SessionID(), s.line()
+				old, line := c.Info().SessionID, s.line()
 				s.watch(line, 1)
 				lose(s, c, s.path+"/"+line[1])
 				zktest.Eventually(s, coordtest.Soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] }, "it joins again")

@@ -69,7 +69,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		}
 		data, _, err := s.w.Admin().Get(r.Node())
 		require.NoError(s, err)
-		require.Equal(s, c.Identity(), string(data), "the node names its owner")
+		require.Equal(s, c.Info().Identity, string(data), "the node names its owner")
 		require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, r.Node()))
 		zktest.Receive(s, coordtest.Soon, r.Revoked(), "the request for the read hold")
 		release(s.T, r)

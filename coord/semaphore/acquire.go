@@ -187,7 +187,7 @@ func (s *Semaphore) room(leases []*coord.Hold, names []string, limit int) (bool,
 			return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)
 		}
 	}
-	line, younger := s.nodes.Leases.Order(names, s.client.Dialect()), 0
+	line, younger := s.nodes.Leases.Order(names, s.client.Info().Dialect), 0
 	if i := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Name == own }); i >= 0 {
 		younger = len(line) - 1 - i // Kazoo's leases have no order
 	}

@@ -112,7 +112,7 @@ func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 	last := clients[5]
 	zktest.Eventually(s, coordtest.Soon, func() bool {
 		return slices.Contains(s.w.Embedded().Watched(), s.Leases.Dir) &&
-			s.w.Embedded().SessionCounts(last.SessionID())[zkembed.OpGetData] == 4
+			s.w.Embedded().SessionCounts(last.Info().SessionID)[zkembed.OpGetData] == 4
 	}, "the first watches the leases; the last the limit, its own place, and the two before it")
 	var group *recipe.Group
 	first := s.spent(clients[0], func() {

@@ -43,7 +43,7 @@ func TestTheLeasesOfADeadSessionAreFree(t *testing.T) {
 		c := s.open(s.w.ConnectString())
 		held := s.hold(s.of(c, 3), 3)
 		waits := s.wait(s.Context(), s.client(3), 2, 1)
-		s.w.ExpireSession(c.SessionID())
+		s.w.ExpireSession(c.Info().SessionID)
 		other := coordtest.Had(s, waits)
 		zktest.Receive(s, coordtest.Soon, held.Done(), "the loss")
 		require.ErrorIs(s, held.Err(), coord.ErrLost)
@@ -59,7 +59,7 @@ func TestTheFirstInTheQueueDiesAndTheNextIsServed(t *testing.T) {
 		first := s.wait(s.Context(), s.of(doomed, 1), 1, 1)
 		second := s.wait(s.Context(), s.client(1), 1, 2)
 		p.Refuse() // it will not hear of its end for a while
-		s.w.ExpireSession(doomed.SessionID())
+		s.w.ExpireSession(doomed.Info().SessionID)
 		s.nodes(s.Queue.Dir, 1)
 		s.nodes(s.Leases.Dir, 2)
 		s.release(held)

@@ -62,7 +62,7 @@ func New(client *coord.Client, path string, limit int, opts ...Option) (*Semapho
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
-	s := &Semaphore{client: client, path: path, limit: limit, nodes: layout.SemaphoreAt(client.Dialect(), path)}
+	s := &Semaphore{client: client, path: path, limit: limit, nodes: layout.SemaphoreAt(client.Info().Dialect, path)}
 	return s, recipe.Configure(s, path, opts)
 }
 

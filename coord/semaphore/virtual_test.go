@@ -81,8 +81,8 @@ func TestALeaseOfKazoosWhoseSessionIsGivenUpWhileItIsMadeIsMadeAgain(t *testing.
 		making := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/s/", Times: 1}, zkembed.DelayReply(T))
 		waiting := b.wait(s, 1)
 		<-making.Struck()
-		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{c.SessionID()}})
-		for former := c.SessionID(); c.SessionID() == former || c.SessionID() == 0; {
+		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{c.Info().SessionID}})
+		for former := c.Info().SessionID; c.Info().SessionID == former || c.Info().SessionID == 0; {
 			time.Sleep(time.Second)
 		}
 		deaf.Heal()
@@ -265,7 +265,7 @@ func TestALimitIsRefusedOnlyByTheLatestOne(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.semaphore(3)
 		require.NoError(b, coordtest.Call(b, other.Acquire).Release(b.Context()))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, other.SetLimit(b.Context(), 5))
 		s, err := semaphore.New(c, "/s", 5)
 		require.NoError(b, err)

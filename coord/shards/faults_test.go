@@ -232,7 +232,7 @@ func TestF80APlanThatSetKeysMakesAgainIsFollowed(t *testing.T) {
 			one := b.start("one", append(opts, keys(10))...)
 			b.start("two", append(opts, keys(10))...)
 			b.settled(10, 2)
-			slow := b.Server.Inject(zkembed.Match{Session: one.client.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(5*time.Second))
+			slow := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(5*time.Second))
 			admin := b.Open()
 			require.NoError(b, admin.Delete(b.Context(), "/shards/plan", -1))
 			require.NoError(b, b.shards(admin).SetKeys(b.Context(), "a", "b", "c"))
@@ -536,7 +536,7 @@ func (b bubble) hanging(id, key string, release <-chan struct{}) shards.Func {
 // The function of one key hangs after its session, or its key, is lost.
 func TestF85AFunctionThatHangsIsGivenUp(t *testing.T) {
 	for name, lose := range map[string]func(b bubble, m telling){
-		"its session": func(b bubble, m telling) { require.NoError(b, b.Server.ExpireSession(m.client.SessionID())) },
+		"its session": func(b bubble, m telling) { require.NoError(b, b.Server.ExpireSession(m.client.Info().SessionID)) },
 		"its key": func(b bubble, m telling) {
 			require.NoError(b, b.Open().Delete(b.Context(), b.owner(m, "key 0001").Node, -1))
 		},

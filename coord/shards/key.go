@@ -70,7 +70,7 @@ func (w *worker) claim(ctx context.Context) (*coord.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the asking
 	defer cancel()
 	if w.quiet { // for a time, in which whoever asked for the key is to read a newer plan
-		defer time.AfterFunc(w.client.SessionTimeout(), func() {
+		defer time.AfterFunc(w.client.Info().SessionTimeout, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			delete(w.yielded, w.key)

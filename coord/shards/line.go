@@ -26,7 +26,7 @@ type members struct {
 }
 
 func (s *Shards) members() members {
-	return members{coord.Line{Dir: s.path + "/members", Kinds: []string{"member"}}, s.client.Dialect()}
+	return members{coord.Line{Dir: s.path + "/members", Kinds: []string{"member"}}, s.client.Info().Dialect}
 }
 
 // order are the paths of the members among the nodes of these names.

@@ -54,9 +54,9 @@ func TestARouterIsLateAndNeverWrongAboutTheToken(t *testing.T) {
 			}
 		}
 		look(true)
-		before := b.Server.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.Info().SessionID)
 		look(true)
-		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
+		require.Zero(b, b.Server.SessionCounts(c.Info().SessionID).Since(before).Total())
 		b.start("two", keys(10))
 		b.settled(10, 2)
 		look(true)
@@ -135,7 +135,7 @@ func TestOnlyThePlannerWatchesTheMembers(t *testing.T) {
 			b.settled(20, i+1)
 		}
 		time.Sleep(time.Second)
-		id := all[3].client.SessionID()
+		id := all[3].client.Info().SessionID
 		before := b.Server.SessionCounts(id)
 		b.start("idle", shards.Weight(0))
 		time.Sleep(time.Second)

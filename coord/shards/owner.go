@@ -66,7 +66,7 @@ func (s *Shards) owner(ctx context.Context, c *coord.Client, p *Plan, key string
 	line := s.Line(key)
 	for {
 		names, err := c.Children(ctx, line.Dir)
-		order := line.Order(names, c.Dialect())
+		order := line.Order(names, c.Info().Dialect)
 		if errors.Is(err, coord.ErrNoNode) || err == nil && len(order) == 0 {
 			return Owner{}, ErrNoOwner
 		} else if err != nil {

@@ -234,7 +234,7 @@ func (p *planner) lookAtMoves(v *coord.View, plan *Plan, there []record) (m move
 // mostForAMove is how long a move counts: as long as this member's functions
 // may take, and for a session that has to end first.
 func (p *planner) mostForAMove() time.Duration {
-	extra := p.client.SessionTimeout() + lastMoment
+	extra := p.client.Info().SessionTimeout + lastMoment
 	return min(p.drain, math.MaxInt64-extra) + extra
 }
 
@@ -251,7 +251,7 @@ func (p *planner) isUnderWay(v *coord.View, plan *Plan, at int, there []record) 
 	if err != nil {
 		return false // it is that key's trouble
 	}
-	order := line.Order(names, p.client.Dialect())
+	order := line.Order(names, p.client.Info().Dialect)
 	if len(order) == 0 {
 		return true
 	}

@@ -207,7 +207,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Shards, error) {
 	}
 	var suffix [4]byte
 	_, _ = rand.Read(suffix[:]) // never fails
-	id := strings.ReplaceAll(client.Identity(), " ", "-") + "-" + hex.EncodeToString(suffix[:])
+	id := strings.ReplaceAll(client.Info().Identity, " ", "-") + "-" + hex.EncodeToString(suffix[:])
 	s := &Shards{client: client, path: path, self: Member{ID: id, Weight: 1}, drain: 30 * time.Second}
 	if err := recipe.Configure(s, path, opts); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (s *Shards) mayPlan() error {
 // list may take three quarters of it.
 func (s *Shards) fits(p *Plan, members ...Member) error {
 	bare := p.list().size()
-	if most := s.client.MaxPacket() / 4 * 3; bare > most {
+	if most := s.client.Info().MaxPacket / 4 * 3; bare > most {
 		return fmt.Errorf("%w: %w: the list of %d keys takes %d bytes, and one node has room for a list of %d; "+
 			"use fewer or shorter keys, or Ranges", coord.ErrInvalid, coord.ErrTooLarge, len(p.Keys), bare, most)
 	}
@@ -245,7 +245,7 @@ func (s *Shards) fits(p *Plan, members ...Member) error {
 
 // room is how large a plan this member can write: a packet, without the names
 // around the plan.
-func (s *Shards) room() int { return s.client.MaxPacket() - 1024 - 4*len(s.path) }
+func (s *Shards) room() int { return s.client.Info().MaxPacket - 1024 - 4*len(s.path) }
 
 // ID returns the member's ID.
 func (s *Shards) ID() string { return s.self.ID }

@@ -215,7 +215,7 @@ type duplicateCheck struct {
 // timeout.
 func (t *term) lasts(v *coord.View, about string) bool {
 	if t.doubt.about != about {
-		t.doubt = duplicateCheck{about, time.Now().Add(t.client.SessionTimeout())}
+		t.doubt = duplicateCheck{about, time.Now().Add(t.client.Info().SessionTimeout)}
 	}
 	v.RecheckAt(t.doubt.until)
 	return !time.Now().Before(t.doubt.until)
@@ -257,7 +257,7 @@ func (t *term) belongs(v *coord.View, p *Plan) error {
 
 // isLater reports whether another member's node stands behind this one's.
 func (t *term) isLater(node string) bool {
-	line := t.members().Order([]string{t.node(), node}, t.client.Dialect())
+	line := t.members().Order([]string{t.node(), node}, t.client.Info().Dialect)
 	return len(line) == 2 && line[0].Name == t.node()
 }
 
@@ -284,7 +284,7 @@ func (t *term) apply(p *Plan, change int64) {
 		if _, named := p.Owner(p.Place(key)); !named {
 			w.drop()
 		} else if t.leaving() {
-			time.AfterFunc(t.client.SessionTimeout(), w.drop)
+			time.AfterFunc(t.client.Info().SessionTimeout, w.drop)
 		}
 	}
 	for key := range own {

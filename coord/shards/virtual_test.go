@@ -364,7 +364,7 @@ func TestAfterACrashAllKeysAreOwnedSoon(t *testing.T) {
 				dead := [][]int{{0}, {2}, {0, 1, 2}}[crashes]
 				ids := []int64{}
 				for _, i := range dead {
-					ids = append(ids, all[i].client.SessionID())
+					ids = append(ids, all[i].client.Info().SessionID)
 				}
 				cut := b.Server.Partition(zkembed.Cut{Sessions: ids})
 				begun := time.Now()
@@ -437,7 +437,7 @@ func TestAMemberThatIsCutOffOwnsUntilItsWindowEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one, two := b.pair(10)
 		for _, m := range []*member{one, two} {
-			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{m.client.SessionID()}})
+			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{m.client.Info().SessionID}})
 			b.forget()
 			begun := time.Now()
 			for time.Since(begun) < coordtest.T/4 {
@@ -462,7 +462,7 @@ func TestAPlannerThatDiesWhileItWrites(t *testing.T) {
 				one := b.alone(12)
 				b.start("two", keys(12))
 				b.settled(12, 2)
-				id := one.client.SessionID()
+				id := one.client.Info().SessionID
 				writing := b.Server.Inject(zkembed.Match{Session: id, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1}, fault)
 				b.start("three", keys(12))
 				<-writing.Struck()
@@ -645,7 +645,7 @@ func TestAnOldPlanDoesNotTakeAKeyBack(t *testing.T) {
 		one := b.alone(10)
 		b.forget()
 		// It reads the next plan late.
-		slow := b.Server.Inject(zkembed.Match{Session: one.client.SessionID(), PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		slow := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		b.start("two", keys(10))
 		time.Sleep(time.Second)
 		slow.Remove()
@@ -678,7 +678,7 @@ func TestAKeyThatComesBackUnseenIsAskedFor(t *testing.T) {
 		b.start("planner", keys(10), shards.Weight(0))
 		time.Sleep(time.Second)
 		one := b.alone(10)
-		late := b.Server.Inject(zkembed.Match{Session: one.client.SessionID(), PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		late := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		two := b.start("two", keys(10))
 		b.settled(10, 2)
 		left := coordtest.Go(func() error { return two.Leave(b.Within(time.Minute)) })
@@ -701,7 +701,7 @@ func TestAKeyThatWasAskedForLateGoesBack(t *testing.T) {
 		b.alone(10)
 		c := b.Open()
 		throttled := func(under string, op zkembed.Op) *zkembed.Fault {
-			return b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			return b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		}
 		asking := throttled("/shards/keys", zkembed.OpMulti)
 		two := b.with(c, "two", keys(10))
@@ -728,7 +728,7 @@ func TestAKeyThatWasAskedForLateGoesBackToItsOwnerThatAsks(t *testing.T) {
 		b.alone(10)
 		c, admin := b.Open(), b.shards(b.Open())
 		throttled := func(under string, op zkembed.Op) *zkembed.Fault {
-			return b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			return b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		}
 		asking := throttled("/shards/keys", zkembed.OpMulti)
 		b.with(c, "two", keys(10))
@@ -759,7 +759,7 @@ func TestAKeyThatWasAskedForLateGoesBackToItsOwnerThatAsks(t *testing.T) {
 func TestAPlanIsWrittenForTheOneThatWasRead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one := b.alone(10)
-		writing := b.Server.Inject(zkembed.Match{Session: one.client.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1}, zkembed.Delay(5*time.Second))
+		writing := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1}, zkembed.Delay(5*time.Second))
 		two := b.start("two")
 		<-writing.Struck()
 		require.NoError(b, two.SetKeys(b.Context(), "a", "b"))
@@ -778,7 +778,7 @@ func TestAMemberWithAnotherListGetsNoKey(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		one := b.alone(10)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData, zkembed.OpExists}}, zkembed.DelayReply(2*time.Second))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData, zkembed.OpExists}}, zkembed.DelayReply(2*time.Second))
 		wrong := b.with(c, "wrong", keys(4))
 		time.Sleep(time.Second)
 		plan, _ := b.plans(one.Shards)
@@ -911,7 +911,7 @@ func TestManyKeysOverManyMembers(t *testing.T) {
 			{"one comes", func() { b.start("new", keys(*manyKeys)) }, n + 1},
 			{"one leaves", func() { all[7].leaves(b) }, n},
 			{"the planner dies", func() {
-				b.Server.Partition(zkembed.Cut{Sessions: []int64{all[0].client.SessionID()}})
+				b.Server.Partition(zkembed.Cut{Sessions: []int64{all[0].client.Info().SessionID}})
 				all[0].stop()
 			}, n - 1},
 		} {

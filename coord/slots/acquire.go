@@ -101,7 +101,7 @@ type attempt struct {
 // data are of a holder's node: its identity, what makes them unlike any other
 // claim's, and how many numbers there are for it.
 func (a *attempt) data() []byte {
-	return []byte(a.client.Identity() + "\n" + rand.Text() + " " + strconv.Itoa(a.n))
+	return []byte(a.client.Info().Identity + "\n" + rand.Text() + " " + strconv.Itoa(a.n))
 }
 
 // enter takes a place in the line.
@@ -315,7 +315,7 @@ func (a *attempt) compare(ctx context.Context) (wait func()) {
 	}
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, a.client.SessionTimeout()/3) // a grant waits no longer
+		ctx, cancel := context.WithTimeout(ctx, a.client.Info().SessionTimeout/3) // a grant waits no longer
 		defer cancel()
 		held := a.held
 		if a.chosen == a.waitsFor { // its own number, for which it looked at no others

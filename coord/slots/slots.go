@@ -184,7 +184,7 @@ func (s *Slots) list(ctx context.Context, c *coord.Client) (all []State, err err
 
 // describe reads the node of a number's holder, if there still is one.
 func (s *Slots) describe(ctx context.Context, c *coord.Client, now *State) error {
-	holders, err := inspect.Describe(ctx, c, s.nodes.Held(), []coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Dialect()}})
+	holders, err := inspect.Describe(ctx, c, s.nodes.Held(), []coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Info().Dialect}})
 	for _, h := range holders {
 		h.Holds = true
 		h.Owner, now.N = said(h.Owner)

@@ -260,16 +260,16 @@ func TestOnlyTheFirstInLineIsWokenByARelease(t *testing.T) {
 	}
 	owner := open()
 	pool := of(s, owner, w.Path("ids"), 2)
-	before := w.Embedded().SessionCounts(owner.SessionID())
+	before := w.Embedded().SessionCounts(owner.Info().SessionID)
 	slot := has(s, pool, 0)
 	release(s, slot)
 	s.inLine(0)
-	t.Log("a first acquire and release:", w.Embedded().SessionCounts(owner.SessionID()).Since(before))
-	before = w.Embedded().SessionCounts(owner.SessionID())
+	t.Log("a first acquire and release:", w.Embedded().SessionCounts(owner.Info().SessionID).Since(before))
+	before = w.Embedded().SessionCounts(owner.Info().SessionID)
 	slot = has(s, pool, 0)
 	other := has(s, pool, 1)
 	s.inLine(0)
-	t.Log("two more acquires:", w.Embedded().SessionCounts(owner.SessionID()).Since(before))
+	t.Log("two more acquires:", w.Embedded().SessionCounts(owner.Info().SessionID).Since(before))
 	var clients []*coord.Client
 	var waits []<-chan granted
 	for i := range 5 {
@@ -279,12 +279,12 @@ func TestOnlyTheFirstInLineIsWokenByARelease(t *testing.T) {
 	}
 	last := clients[4]
 	zktest.Eventually(s, coordtest.Soon, func() bool {
-		return w.Embedded().SessionCounts(last.SessionID())[zkembed.OpGetData] == 3
+		return w.Embedded().SessionCounts(last.Info().SessionID)[zkembed.OpGetData] == 3
 	}, "the last watches its own place, and the two before it")
-	before = w.Embedded().SessionCounts(last.SessionID())
+	before = w.Embedded().SessionCounts(last.Info().SessionID)
 	release(s, slot)
 	slot = given(s, waits[0], 0)
-	idle := w.Embedded().SessionCounts(last.SessionID()).Since(before)
+	idle := w.Embedded().SessionCounts(last.Info().SessionID).Since(before)
 	require.Zero(s, idle.Total()+idle[zkembed.OpNotify], "%v", idle)
 	release(s, slot, other)
 	for _, wait := range waits[1:] {

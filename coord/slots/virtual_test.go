@@ -91,7 +91,7 @@ func TestAnOwnerThatReturnsIsNotNotedAsAway(t *testing.T) {
 		a := of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
 		release(b, acquired(b, a))
 		other := b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: other.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Times: 1}, zkembed.Delay(coordtest.T/6))
+		slow := b.Server.Inject(zkembed.Match{Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Times: 1}, zkembed.Delay(coordtest.T/6))
 		noting := coordtest.Go(func() error { return coordtest.Err(of(b, other, "/ids", 1).TryAcquire(b.Context())) })
 		<-slow.Struck()
 		slot := acquired(b, a)
@@ -111,7 +111,7 @@ func TestNoTwoHoldANumberAtAnyInstant(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		slot := acquired(b, of(b, c, "/ids", 1))
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}})
 		next := acquired(b, of(b, b.Open(), "/ids", 1))
 		require.ErrorIs(b, slot.Err(), coord.ErrLost)
 		require.Greater(b, next.Token(), slot.Token())
@@ -148,7 +148,7 @@ func TestAPlaceInTheLineThatIsLostIsTakenAnew(t *testing.T) {
 		c := b.Open()
 		wait := begin(b.Context(), of(b, c, "/ids", 1))
 		time.Sleep(time.Second)
-		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
 		time.Sleep(time.Second)
 		release(b, slot)
 		release(b, coordtest.Had(b, wait))
@@ -186,7 +186,7 @@ func TestALateDeletionDoesNotEndTheHoldOfTheNext(t *testing.T) {
 		c := b.Open()
 		slot := acquired(b, of(b, c, "/ids", 1))
 		late := b.Server.Inject(zkembed.Match{
-			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpDelete}, PathPrefix: "/ids/held", Times: 1,
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpDelete}, PathPrefix: "/ids/held", Times: 1,
 		}, zkembed.CarryOutLate(coordtest.T/2))
 		release(b, slot)
 		require.Equal(b, 1, late.Fired())
@@ -203,7 +203,7 @@ func TestNobodyIsGivenANumberThatHasBecomeAnOwners(t *testing.T) {
 		other := b.Open()
 		pool := of(b, other, "/ids", 1)
 		release(b, acquired(b, pool))
-		slow := b.Server.Inject(zkembed.Match{Session: other.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
+		slow := b.Server.Inject(zkembed.Match{Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
 		trying := coordtest.Go(func() error { return coordtest.Err(pool.TryAcquire(b.Context())) })
 		<-slow.Struck()
 		release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
@@ -217,7 +217,7 @@ func TestTwoTriesOfOneNameTakeOneNumber(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		release(b, acquired(b, of(b, b.Open(), "/ids", 2))) // makes the directories
 		one, two := b.Open(), b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: two.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
+		slow := b.Server.Inject(zkembed.Match{Session: two.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
 		other := of(b, two, "/ids", 2, slots.Durable("a", 0))
 		trying := coordtest.Begin(b.Context(), other.TryAcquire)
 		<-slow.Struck()
@@ -243,7 +243,7 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 		time.Sleep(time.Second)
 		second := begin(b.Context(), of(b, b.Open(), "/ids", 1))
 		time.Sleep(time.Second)
-		lost := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Func: func(r zkembed.Request) bool {
+		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Func: func(r zkembed.Request) bool {
 			return len(r.Parts) == operations
 		}, Times: 1}, zkembed.LoseReply())
 		release(b, owned)
@@ -258,7 +258,7 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 func TestAnOwnerIsForgottenThoughAServerThatLagsHasNoneYet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, owner := b.Open(), of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		release(b, acquired(b, owner))
 		require.NoError(b, of(b, c, "/ids", 1).Forget(b.Context(), "a"))
 		all, err := owner.List(b.Context())
@@ -275,7 +275,7 @@ func TestATransactionOfANumberThatAnotherHasIsRefused(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		require.NoError(b, other.Create(b.Context(), "/x", nil))
 		former := acquired(b, of(b, c, "/ids", 1))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, inspect.Break(b.Context(), other, former.Node()))
 		acquired(b, of(b, other, "/ids", 1))
 		_, err := former.Txn(b.Context(), coord.SetOp("/x", []byte("stale"), -1))

@@ -20,7 +20,7 @@ import (
 func away(b coordtest.Bubble, way time.Duration) *coord.Client {
 	c := b.Open()
 	if way > 0 {
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(way))
 	}
 	return c
 }

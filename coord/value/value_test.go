@@ -167,7 +167,7 @@ func TestAChangeThatCannotBeFoundOutIsNotMadeAgain(t *testing.T) {
 		v, other := of(b, c, "/value"), of(b, b.Open(), "/value")
 		require.NoError(b, v.Change(b.Context(), adding("a")))
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/value"}, zkembed.LoseReply())
-		session := c.SessionID()
+		session := c.Info().SessionID
 		changed := coordtest.Go(func() error { return v.Change(b.Context(), adding("b")) })
 		zktest.Eventually(b, coordtest.Soon, func() bool { return string(get(b, other).Data) == "a b " }, "the change")
 		require.NoError(b, b.Server.ExpireSession(session))
@@ -198,7 +198,7 @@ func TestAVerdictOnAValueThatMayHaveChangedIsNoAnswer(t *testing.T) {
 			require.NoError(b, err)
 			break
 		}
-		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}})
 		err := v.TrySet(b.Within(time.Second), value.State{}, []byte("two"))
 		cut.Heal()
 		require.ErrorIs(b, err, context.DeadlineExceeded)
@@ -212,7 +212,7 @@ func TestAValueIsSetThoughAServerThatLagsShowsItSo(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		v := of(b, c, "/value")
 		require.NoError(b, v.Set(b.Context(), []byte("one")))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, of(b, other, "/value").Set(b.Context(), []byte("two")))
 		require.Equal(b, "one", string(get(b, v).Data), "the server does not lag")
 		require.NoError(b, v.Set(b.Context(), []byte("one")))
@@ -225,7 +225,7 @@ func TestATrySetIsRefusedOnlyByTheLatestValue(t *testing.T) {
 		c := b.Open()
 		v, other := of(b, c, "/value"), of(b, b.Open(), "/value")
 		require.NoError(b, v.Set(b.Context(), []byte("one")))
-		b.Server.AddFollower(2*time.Second, c.SessionID())
+		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, other.Set(b.Context(), []byte("two")))
 		require.NoError(b, v.TrySet(b.Context(), get(b, other), []byte("three")))
 	})

@@ -66,9 +66,9 @@ func AwaitChildren(t testing.TB, w *zktest.World, path string, n int) {
 
 // Spent returns the requests that a client makes while f runs.
 func Spent(server *zkembed.Server, c *coord.Client, f func()) zkembed.Counts {
-	before := server.SessionCounts(c.SessionID())
+	before := server.SessionCounts(c.Info().SessionID)
 	f()
-	return server.SessionCounts(c.SessionID()).Since(before)
+	return server.SessionCounts(c.Info().SessionID).Since(before)
 }
 
 // Cases runs f as a subtest for each of the cases.

@@ -35,7 +35,7 @@ func Mortal(t testing.TB, server *zkembed.Server, opts ...coord.Option) (c *coor
 	}
 	c = Open(t, server.ConnectString(), append([]coord.Option{coord.WithDialer(dial)}, opts...)...)
 	return c, func() {
-		session := c.SessionID()
+		session := c.Info().SessionID
 		mu.Lock()
 		dead = true
 		for _, conn := range conns {

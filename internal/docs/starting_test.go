@@ -210,7 +210,7 @@ func (eachSecond) Next(t time.Time) time.Time { return t.Truncate(time.Second).A
 // ready answers a readiness probe: 200 while the client is connected.
 func ready(client *coord.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		if !client.Connected() {
+		if !client.Info().Connected {
 			http.Error(w, "no connection to ZooKeeper", http.StatusServiceUnavailable)
 		}
 	}

@@ -159,7 +159,7 @@ func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...co
 		require.NoError(t, term.Proclaim(patient(t), []byte(said)))
 		b.leads(t, said, peers...)
 	}
-	if b.client.Dialect() == coord.Curator {
+	if b.client.Info().Dialect == coord.Curator {
 		for _, name := range b.candidates(t) {
 			if name != path.Base(term.Node()) {
 				require.ErrorIs(t, inspect.Revoke(patient(t), b.client, b.path+"/"+name), errors.ErrUnsupported)

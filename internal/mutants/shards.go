@@ -112,7 +112,7 @@ var shardsOff = []mutant{
 		"term.leaveIfDone", `if !t.leaving() || len(t.workers) > 0 || t.err != nil {`, `if !t.leaving() || t.err != nil {`).
 		and("term.leaveIfDone", `if t.plan != nil && len(t.plan.Of(t.node())) > 0 {`, `if false {`),
 	off("shards: a member leaves though nobody asks for its keys", in(parts, "TestF82AMemberLeaves"),
-		"term.apply", `time.AfterFunc(t.client.SessionTimeout(), w.drop)`, `_ = time.AfterFunc`),
+		"term.apply", `time.AfterFunc(t.client.Info().SessionTimeout, w.drop)`, `_ = time.AfterFunc`),
 	off("shards: a member is asked to leave", in(parts, "TestAMemberIsAsked"),
 		"term.awaitLeave", `		t.toLeave()`, `		return nil`),
 	off("shards: a router forgets an owner that the plan names no more", in(parts, "TestARouterIsLate"),
@@ -120,6 +120,6 @@ var shardsOff = []mutant{
 	off("command: a key whose command cannot be ended does not move", in(runs, "TestAKeyWhoseCommandCannot"),
 		"ShardsVerb.open", `shards.DrainTimeout(math.MaxInt64)`, `shards.DrainTimeout(min(v.DrainTimeout, math.MaxInt64))`),
 	off("command: what a key's command leaves behind keeps the session", in(service, "TestWhatACommandLeavesBehind"),
-		"shardsMember.start", `		Farewell: &guard.Farewell{Within: m.client.SessionTimeout()},
+		"shardsMember.start", `		Farewell: &guard.Farewell{Within: m.client.Info().SessionTimeout},
 `, ``),
 }

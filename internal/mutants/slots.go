@@ -7,7 +7,7 @@ var slots = []mutant{
 	off("slot: a late deletion does not take the number from the next", in(numbers, "TestALateDeletion"),
 		"attempt.claim", `Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},`, ``),
 	off("slot: two goroutines of a client do not take each other's node for their own", in(numbers, "TestAClientDoesNotTake"),
-		"attempt.data", `a.client.Identity() + "\n" + rand.Text()`, `a.client.Identity() + "\n" + rand.Text()[:0]`),
+		"attempt.data", `a.client.Info().Identity + "\n" + rand.Text()`, `a.client.Info().Identity + "\n" + rand.Text()[:0]`),
 	off("slot: another owner's number is left alone", in(numbers, "TestAnOwnerIsGiven"),
 		"attempt.free", `if now.Owner == "" {`, `if true {`),
 	off("slot: a cooldown is waited for", in(numbers, "TestAnother|TestTheCooldown"),

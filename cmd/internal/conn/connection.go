@@ -204,7 +204,7 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 	switch {
 	case err == nil:
 		c.lookForChroot(connecting, client)
-		if granted := client.SessionTimeout(); c.SessionTimeout != 0 && granted != c.SessionTimeout.Truncate(time.Millisecond) {
+		if granted := client.Info().SessionTimeout; c.SessionTimeout != 0 && granted != c.SessionTimeout.Truncate(time.Millisecond) {
 			c.Note("the servers grant a session timeout of %v instead of %v: they have limits of their own, "+
 				"by default 2 and 20 ticks", granted, c.SessionTimeout)
 		}
@@ -222,12 +222,12 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 
 // lookForChroot warns of a chroot that does not exist.
 func (c *Connection) lookForChroot(ctx context.Context, client *coord.Client) {
-	if c.RequireChroot || client.Chroot() == "" {
+	if c.RequireChroot || client.Info().Chroot == "" {
 		return
 	}
 	if _, there, err := client.Exists(ctx, "/"); err == nil && !there {
 		c.Note("there is no chroot %s; it is made when it is needed (a misspelt one makes two locks of one: "+
-			"--require-chroot refuses it)", client.Chroot())
+			"--require-chroot refuses it)", client.Info().Chroot)
 	}
 }
 

@@ -71,7 +71,7 @@ func play(s *term.Streams, c *conn.Connection, check func(session time.Duration)
 	}
 	defer conn.HangUp(st.client)
 	defer forget(st.client, st.path)
-	if st.client.Chroot() != "" { // which its processes need
+	if st.client.Info().Chroot != "" { // which its processes need
 		if err := st.client.EnsureDir(ctx, st.path); err != nil {
 			return term.BySignal(ctx, conn.Failure(err))
 		}

@@ -85,7 +85,7 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	q.Items, q.InHand, q.taken = len(items), len(taken), taken
 	r.is(QueueKind)
 	r.Queue = q
-	dead := layout.QueueAt(client.Dialect(), layout.QueueAt(client.Dialect(), string(path)).Dead)
+	dead := layout.QueueAt(client.Info().Dialect, layout.QueueAt(client.Info().Dialect, string(path)).Dead)
 	if stat, found, err := client.Exists(ctx, dead.Entries); err == nil && found {
 		q.Dead, q.Unseen = int(stat.Children), int(stat.Children)
 	}

@@ -155,7 +155,7 @@ func beneath(client *coord.Client, path string, names []string) []string {
 		queues[layout.SemaphoreAt(coord.Kazoo, below).Queue.Dir] = true
 	}
 	return slices.DeleteFunc(paths, func(path string) bool {
-		return path == "/zookeeper" && client.Chroot() == "" || queues[path]
+		return path == "/zookeeper" && client.Info().Chroot == "" || queues[path]
 	})
 }
 

@@ -63,7 +63,7 @@ func foreignAt(ctx context.Context, client *coord.Client, path string) (string, 
 	switch {
 	case err != nil || node != "":
 		return node, err
-	case client.Dialect() == coord.Kazoo:
+	case client.Info().Dialect == coord.Kazoo:
 		return slotAt(ctx, client, path, coord.Curator)
 	}
 	return slotAt(ctx, client, path, coord.Kazoo)

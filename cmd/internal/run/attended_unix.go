@@ -59,7 +59,7 @@ func farewell(client *coord.Client) *guard.Farewell {
 	if err != nil {
 		session = nil // others wait for its end
 	}
-	return &guard.Farewell{Input: session, Within: client.SessionTimeout()}
+	return &guard.Farewell{Input: session, Within: client.Info().SessionTimeout}
 }
 
 // leave has the attendant forget the session, which is left to run out: a

@@ -154,7 +154,7 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer[*coo
 // says what to do.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*coord.Hold], error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
-	return apart(client, path, foreignAt, unlessNested(client, path, layout.SemaphoreAt(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
+	return apart(client, path, foreignAt, unlessNested(client, path, layout.SemaphoreAt(client.Info().Dialect, string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if v.Resize {
 			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
 				return nil, err

@@ -155,7 +155,7 @@ func (t *lockTask) giveBack() error {
 	defer cancel()
 	if err := t.held.release(ctx); err != nil {
 		return fmt.Errorf("the servers did not confirm the release; others may have to wait up to %v: %w",
-			t.client.SessionTimeout(), err)
+			t.client.Info().SessionTimeout, err)
 	}
 	return nil
 }
@@ -218,9 +218,9 @@ func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.
 	var before []coord.Contender // that it cannot honour
 	for i, granted := range inspect.Granted(all) {
 		switch c := all[i]; {
-		case c.Dialect != client.Dialect() && len(holders)+len(line) == 0:
+		case c.Dialect != client.Info().Dialect && len(holders)+len(line) == 0:
 			before = append(before, c)
-		case c.Dialect != client.Dialect():
+		case c.Dialect != client.Info().Dialect:
 		case granted:
 			holders = append(holders, c)
 		default:
@@ -234,7 +234,7 @@ func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.
 }
 
 func (t *lockTask) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
-	at := layout.SemaphoreAt(client.Dialect(), string(path))
+	at := layout.SemaphoreAt(client.Info().Dialect, string(path))
 	found, err := look.Children(ctx, client, at.Leases.Dir)
 	if err != nil {
 		return at.Leases.Dir, nil, nil, err

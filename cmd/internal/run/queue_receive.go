@@ -159,7 +159,7 @@ func (d *queueTask) look(ctx context.Context, client *coord.Client, own look.Nam
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return look.Situation{}, err
 	}
-	idle, err := look.Children(ctx, client, layout.QueueAt(client.Dialect(), string(d.verb.Path)).Waiting.Dir)
+	idle, err := look.Children(ctx, client, layout.QueueAt(client.Info().Dialect, string(d.verb.Path)).Waiting.Dir)
 	if err != nil {
 		return look.Situation{}, err
 	}

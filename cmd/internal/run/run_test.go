@@ -38,7 +38,7 @@ func TestASessionThatEndedBeforeTheDeadlineWasEndedByForce(t *testing.T) {
 // The session of the hold may be another than the one at the beginning.
 func TestACommandThatNeedsLongerThanTheSessionAllowsIsNotBegun(t *testing.T) {
 	client := cmdtest.Open(t, cmdtest.World(t))
-	long := client.SessionTimeout()/4 + 1
+	long := client.Info().SessionTimeout/4 + 1
 	err := (&run{job: &job{KillAfter: &long}, client: client, quiet: t.Context()}).settle()
 	require.Equal(t, term.ExitOwnFault, term.StatusOf(err).Code)
 	require.ErrorContains(t, err, "does not fit")

@@ -95,7 +95,7 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	c.Observe, c.Share = r.observe, r.attended.share
 	j.ApplyTo(c, j.argv()[0])
 	if r.client, err = c.Open(r.ctx); err == nil {
-		if r.killAfter, err = j.grace(r.client.SessionTimeout()); err == nil {
+		if r.killAfter, err = j.grace(r.client.Info().SessionTimeout); err == nil {
 			return r, nil
 		}
 		conn.HangUp(r.client)
@@ -121,7 +121,7 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 // takes long to end would be told to end at once. The session may be another
 // one than at the beginning, of another length.
 func (r *run) settle() (err error) {
-	session := r.client.SessionTimeout()
+	session := r.client.Info().SessionTimeout
 	if r.killAfter, err = r.grace(session); err != nil {
 		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
@@ -142,7 +142,7 @@ func (r *run) settle() (err error) {
 func stayHeard(waiting context.Context, client *coord.Client) {
 	for {
 		select {
-		case <-time.After(client.SessionTimeout() / 6):
+		case <-time.After(client.Info().SessionTimeout / 6):
 			_, _, _ = client.Exists(waiting, "/")
 		case <-waiting.Done():
 			return

@@ -103,7 +103,7 @@ func (m *shardsMember) tell(e shards.Event) {
 
 // grace is the time between TERM and KILL in the session of the moment.
 func (m *shardsMember) grace() (time.Duration, error) {
-	return (&job{KillAfter: m.verb.KillAfter}).grace(m.client.SessionTimeout())
+	return (&job{KillAfter: m.verb.KillAfter}).grace(m.client.Info().SessionTimeout)
 }
 
 func (m *shardsMember) start(h coord.Held, key string, killAfter time.Duration) (*guard.Process, error) {
@@ -115,7 +115,7 @@ func (m *shardsMember) start(h coord.Held, key string, killAfter time.Duration) 
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return m.attended.guard(guard.Options{
 		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: killAfter,
-		Farewell: &guard.Farewell{Within: m.client.SessionTimeout()},
+		Farewell: &guard.Farewell{Within: m.client.Info().SessionTimeout},
 	})
 }
 
@@ -150,7 +150,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h coord.Held) error
 // watch keeps a guard informed until its command has ended. It reports whether
 // the command was asked to end.
 func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h coord.Held, killAfter time.Duration) (end guard.Event, asked bool) {
-	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/40))
+	look := time.NewTicker(max(time.Millisecond, m.client.Info().SessionTimeout/40))
 	defer look.Stop()
 	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()
 	var kill, abandon, despair <-chan time.Time
@@ -194,7 +194,7 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h coord.Held
 func (m *shardsMember) abandon(key string) {
 	m.attended.leave()
 	lost := term.ExitWith(term.ExitLost, "something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
-		key, m.client.SessionTimeout())
+		key, m.client.Info().SessionTimeout)
 	m.streams.Note("%v", lost)
 	m.streams.AccountFor(term.StatusOf(lost))
 	if told, ok := m.streams.Err.(*term.Notes); ok {

@@ -170,7 +170,7 @@ func (t *slotTask) look(ctx context.Context, client *coord.Client, own look.Name
 	}
 	var holders []coord.Contender
 	for _, name := range names {
-		holders = append(holders, coord.Contender{Name: name, Kind: slots.Kind, Dialect: client.Dialect()})
+		holders = append(holders, coord.Contender{Name: name, Kind: slots.Kind, Dialect: client.Info().Dialect})
 	}
 	first, err := (&look.Report{}).Read(ctx, client, nodes.Held(), holders)
 	if err != nil {

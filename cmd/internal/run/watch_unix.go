@@ -71,7 +71,7 @@ func (r *run) execute() (end guard.Event, err error) {
 
 // watch keeps the guard informed and returns when the command has ended.
 func (r *run) watch() (end guard.Event) {
-	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/40))
+	look := time.NewTicker(max(time.Millisecond, r.client.Info().SessionTimeout/40))
 	defer look.Stop()
 	lost, revoked, unwell := r.hold.Done(), r.hold.Revoked(), r.hold.unwell()
 	if r.IgnoreRevoke {
@@ -103,11 +103,11 @@ func (r *run) watch() (end guard.Event) {
 		case <-tooLong:
 			r.streams.Note("held %s for %v: ending the command", r.Paths, *r.MaxHold)
 			r.guard.Stop()
-			late = time.After(r.client.SessionTimeout() / 2) // more than the guard needs
+			late = time.After(r.client.Info().SessionTimeout / 2) // more than the guard needs
 		case <-stuck:
 			r.streams.Note("the command runs on for %v after a signal: ending it", *r.StopGrace)
 			r.guard.Stop()
-			late = time.After(r.client.SessionTimeout() / 2)
+			late = time.After(r.client.Info().SessionTimeout / 2)
 		case <-unwell:
 			unwell = nil
 			r.streams.Note("%v: ending the command", context.Cause(r.hold.well))
@@ -133,7 +133,7 @@ func (r *run) extend() {
 		r.sent, r.deadline = now, guard.InstantOf(now)
 		r.guard.Extend(r.deadline)
 	}
-	r.window(time.Until(now), r.killAfter, r.client.SessionTimeout())
+	r.window(time.Until(now), r.killAfter, r.client.Info().SessionTimeout)
 }
 
 func (r *run) hear(e guard.Event) {
@@ -249,7 +249,7 @@ func (r *run) remains(end guard.Event) error {
 		r.unstoppable = end.Left
 		what = fmt.Sprintf("process %s of the command runs as another user, could not be stopped, and", numbers(end.Left))
 	}
-	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.SessionTimeout())
+	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.Info().SessionTimeout)
 }
 
 // overSince reports whether the hold ended because its time was over: no server

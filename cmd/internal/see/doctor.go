@@ -182,7 +182,7 @@ func reach(c conn.Connection, address, chroot string) (s server) {
 			err = nil // the chroot is missing: the servers have agreed on that
 		}
 		s.took = time.Since(begun)
-		s.mode, s.session = c.Mode(ctx, address), client.SessionID()
+		s.mode, s.session = c.Mode(ctx, address), client.Info().SessionID
 		return err
 	})
 	return s
@@ -231,7 +231,7 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 
 // session compares what was asked for with what was granted.
 func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
-	granted := client.SessionTimeout()
+	granted := client.Info().SessionTimeout
 	if asked := c.SessionTimeout; asked != 0 && granted != asked.Truncate(time.Millisecond) {
 		d.wrong(c.ZK, fmt.Sprintf("asked for a session timeout of %v, the servers grant %v", asked, granted),
 			"they allow 2 to 20 ticks (minSessionTimeout, maxSessionTimeout)")
@@ -255,7 +255,7 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 		d.wrong("/", "no node may be made here, or none that may be changed", "present credentials (--auth, ZK_AUTH), or have the ACL of the node, or one of your own (--acl), or a chroot of your own")
 		return nil
 	case errors.Is(err, coord.ErrNoNode):
-		d.wrong("/", "there is no chroot "+client.Chroot(), "make it, or is it misspelt?")
+		d.wrong("/", "there is no chroot "+client.Info().Chroot, "make it, or is it misspelt?")
 		return nil
 	case err != nil:
 		return err

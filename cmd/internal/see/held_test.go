@@ -250,8 +250,8 @@ func TestAGraphWithoutACircle(t *testing.T) {
 	g := cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Gives(0))
 	require.Empty(t, g.Circles)
 	for _, x := range g.Waits {
-		require.Equal(t, look.SessionName(other.SessionID()), x.Session, x.Path)
-		require.Equal(t, look.SessionName(holder.SessionID()), x.For, x.Path)
+		require.Equal(t, look.SessionName(other.Info().SessionID), x.Session, x.Path)
+		require.Equal(t, look.SessionName(holder.Info().SessionID), x.For, x.Path)
 		require.True(t, x.Holds)
 	}
 	require.Len(t, g.Waits, 1+2+2, "a lock, a writer for two readers, a semaphore with two leases")

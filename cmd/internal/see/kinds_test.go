@@ -45,7 +45,7 @@ func TestInspectAndLsShowWhoHasNumbers(t *testing.T) {
 		require.Len(t, r.Holders(), 2)
 		require.Equal(t, "waits", r.Contenders[2].State)
 		require.Equal(t, slot.Token(), r.Contenders[0].Token)
-		require.Equal(t, client.Identity(), r.Contenders[0].Owner)
+		require.Equal(t, client.Info().Identity, r.Contenders[0].Owner)
 		require.Contains(t, cmdtest.On(t, w, "ls", w.Path("app")).Gives(0), "slots")
 		require.NoError(t, slot.Release(coordtest.Limited(t)))
 		require.NoError(t, zktest.Receive(t, coordtest.Soon, waits, "the third"))

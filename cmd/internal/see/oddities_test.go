@@ -151,7 +151,7 @@ var allPlights = map[string]plight{
 		})
 		cmdtest.Must(cmdtest.Must(doublebarrier.New(p.c, path, 2)).Enter(coordtest.Limited(p.T)))
 		require.NoError(p, zktest.Receive(p, coordtest.Soon, first, "the first"))
-		p.w.ExpireSession(mortal.SessionID())
+		p.w.ExpireSession(mortal.Info().SessionID)
 	}},
 	"orphaned-item": {says: "1 item is in the hand of no session", make: func(p *plights, path string) {
 		require.NoError(p, cmdtest.Must(queue.New(p.c, path)).Put(p.Context(), []byte("item")))
@@ -181,7 +181,7 @@ var allPlights = map[string]plight{
 		mortal := p.open()
 		_, _, err := cmdtest.Must(jobs.New(mortal, path)).Begin(p.Context(), "invoice")
 		require.NoError(p, err)
-		p.w.ExpireSession(mortal.SessionID())
+		p.w.ExpireSession(mortal.Info().SessionID)
 	}},
 	"failing-schedule": {says: "the last 3 slots have failed; no slot on record ended well", make: func(p *plights, path string) {
 		c := cmdtest.Must(cron.New(p.c, path, secondly{}))

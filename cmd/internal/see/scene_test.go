@@ -74,7 +74,7 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	cmdtest.Must(cmdtest.Must(lock.New(open("erin", coord.Curator), w.Path("archive"))).Acquire(t.Context()))
 	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__2100000002": "frank"})
 	cmdtest.Must(w.Admin().Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password")))
-	return look.SessionName(a.SessionID()), look.SessionName(b.SessionID()), look.SessionName(report.Session())
+	return look.SessionName(a.Info().SessionID), look.SessionName(b.SessionID()), look.SessionName(report.Session())
 }
 
 const (

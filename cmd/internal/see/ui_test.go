@@ -122,7 +122,7 @@ func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
 	at := cmdtest.On(t, w, "ui", "--allow-break", w.Path("here")).Line()
 	seen := sightAt(t, at)
 	require.ElementsMatch(t, []string{"break", "revoke"}, toldAt(t, at).Acts)
-	session, another := look.SessionName(client.SessionID()), look.SessionName(other.SessionID())
+	session, another := look.SessionName(client.Info().SessionID), look.SessionName(other.Info().SessionID)
 
 	for what, x := range map[string][]string{
 		"another session":             {w.Path("here/l"), hold.Node(), another},
@@ -191,7 +191,7 @@ func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
 		}
 		return nil
 	})
-	err := act(t.Context(), ui.Target{Path: w.Path("q"), Session: look.SessionName(first.SessionID())})
+	err := act(t.Context(), ui.Target{Path: w.Path("q"), Session: look.SessionName(first.Info().SessionID)})
 	require.ErrorContains(t, err, "another session")
 	require.Len(t, acted, 1)
 }

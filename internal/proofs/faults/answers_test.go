@@ -37,7 +37,7 @@ func TestF75ALocalSessionThatIsNotUpgradedIsNamed(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		for i, server := range s.w.Ensemble().Servers() {
 			c := s.open(server.Addr())
-			session := c.SessionID()
+			session := c.Info().SessionID
 			require.NoError(s, c.Create(s.Context(), s.w.Path(fmt.Sprint("persistent-", i)), nil))
 			q, err := queue.New(c, s.w.Path("queue"))
 			require.NoError(s, err)
@@ -56,7 +56,7 @@ func TestF75ALocalSessionThatIsNotUpgradedIsNamed(t *testing.T) {
 				require.ErrorIs(s, err, errors.ErrUnsupported, what)
 				require.ErrorContains(s, err, "localSessionsUpgradingEnabled", what)
 			}
-			require.Equal(s, session, c.SessionID(), "the session is not over")
+			require.Equal(s, session, c.Info().SessionID, "the session is not over")
 		}
 	}, zktest.WithConfig("localSessionsEnabled", "true"), zktest.WithConfig("localSessionsUpgradingEnabled", "false"))
 }

@@ -356,7 +356,7 @@ func dialAtFirst(server *zktest.Server) func(context.Context, string, string) (n
 // connected reports whether a client is connected to a server, which says so.
 func connected(c *coord.Client, server *zktest.Server) bool {
 	connections, err := server.FourLetter("cons")
-	return err == nil && strings.Contains(connections, fmt.Sprintf("sid=0x%x,", uint64(c.SessionID())))
+	return err == nil && strings.Contains(connections, fmt.Sprintf("sid=0x%x,", uint64(c.Info().SessionID)))
 }
 
 func TestF17TwoOfThreeServersAreDownForLongerThanTheSessionTimeout(t *testing.T) {
@@ -474,7 +474,7 @@ func TestF22TwoOfThreeServersHang(t *testing.T) {
 		require.NoError(s, coordtest.Write(s.Context(), c))
 		require.Less(s, time.Since(hung), timeout)
 		s.Logf("failed over in %v, T = %v", time.Since(hung), timeout)
-		require.Equal(s, session, c.SessionID())
+		require.Equal(s, session, c.Info().SessionID)
 		require.GreaterOrEqual(s, dials.Load(), int64(3))
 		require.Positive(s, proxies[0].Stats().Held)
 		require.Positive(s, proxies[1].Stats().Hung)

@@ -33,7 +33,7 @@ func TestF34TheSessionMovesToAnotherServerAgainAndAgain(t *testing.T) {
 
 func (s scene) moveSessions(move func(id int64) error) {
 	clients := s.clients(2, s.lasting(2*T)) // the machine may stand still for a moment
-	sessions := []int64{clients[0].SessionID(), clients[1].SessionID()}
+	sessions := []int64{clients[0].Info().SessionID, clients[1].Info().SessionID}
 	c := s.contest(clients, steady(5*time.Millisecond))
 	random, moved := s.random(), 0
 	for i := range 40 {
@@ -47,7 +47,7 @@ func (s scene) moveSessions(move func(id int64) error) {
 	c.progresses(progress)
 	c.stop()
 	require.Zero(s, c.lost)
-	require.Equal(s, sessions, []int64{clients[0].SessionID(), clients[1].SessionID()})
+	require.Equal(s, sessions, []int64{clients[0].Info().SessionID, clients[1].Info().SessionID})
 }
 
 // The hold ends before the server removes its node, whichever way is closed.
@@ -91,7 +91,7 @@ func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 		h := s.acquire(c)
 		require.Equal(s, 1, p.CutAll())
 		require.NoError(s, coordtest.Write(coordtest.Within(s, patience), c))
-		require.Equal(s, h.Session(), c.SessionID(), "the session survived")
+		require.Equal(s, h.Session(), c.Info().SessionID, "the session survived")
 		p.Heal()
 		s.release(h)
 	})

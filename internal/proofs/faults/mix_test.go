@@ -225,7 +225,7 @@ func (t *trouble) expire() {
 		expire = t.w.Ensemble().ExpireSession
 	}
 	i, from := t.random.IntN(len(t.clients)), time.Now()
-	if expire(t.clients[i].SessionID()) == nil {
+	if expire(t.clients[i].Info().SessionID) == nil {
 		t.struck["session ended"]++
 	}
 	t.rec.Break(fmt.Sprintf("c%d.", i), "", 0, "its session was ended", from, T)

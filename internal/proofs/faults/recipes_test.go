@@ -142,7 +142,7 @@ func TestF45AMemberOfADoubleBarrierDiesBeforeAndAnotherInside(t *testing.T) {
 		enter(clients[1])
 		nodes := func() int { names, _, _ := s.admin().Children(s.w.Path("double")); return len(names) }
 		zktest.Eventually(s, patience, func() bool { return nodes() >= 2 }, "no member enters")
-		s.w.ExpireSession(clients[1].SessionID()) // it comes again
+		s.w.ExpireSession(clients[1].Info().SessionID) // it comes again
 		require.Empty(s, entered)
 		enter(clients[2])
 		verdicts := make(chan error, n)
@@ -152,7 +152,7 @@ func TestF45AMemberOfADoubleBarrierDiesBeforeAndAnotherInside(t *testing.T) {
 			require.NotNil(s, m.Member)
 			if i == 0 {
 				dead = m
-				s.w.ExpireSession(m.client.SessionID())
+				s.w.ExpireSession(m.client.Info().SessionID)
 				continue
 			}
 			go func() { verdicts <- m.Leave(context.Background()) }()

@@ -119,7 +119,7 @@ func (s *station) session() int64 {
 	if s.client == nil {
 		return 0
 	}
-	return s.client.SessionID()
+	return s.client.Info().SessionID
 }
 
 // broken records that the driver ends the station's holds, or one of them if

@@ -252,7 +252,7 @@ func flap(ctx context.Context, _ *run, m *member, rng *rand.Rand) (cuts int) {
 
 // expire ends the session at the servers, before its time.
 func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
-	over, id := m.over.Load(), m.client.SessionID()
+	over, id := m.over.Load(), m.client.Info().SessionID
 	if id == 0 {
 		return 0
 	}
@@ -274,7 +274,7 @@ func forget(ctx context.Context, _ *run, m *member, _ *rand.Rand) int {
 
 // deleteNode deletes one of the client's own nodes, holding or waiting.
 func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
-	admin, id := r.w.Admin(), m.client.SessionID()
+	admin, id := r.w.Admin(), m.client.Info().SessionID
 	if id == 0 {
 		return 0 // between two sessions: 0 would be the owner of every persistent node
 	}

@@ -107,7 +107,7 @@ var Foreigners = map[coord.Dialect]string{
 
 // standInLine has a key's line begin with a node that no member can ask.
 func (m *Meddler) standInLine(ctx context.Context) bool {
-	dialects := []coord.Dialect{m.Client.Dialect(), coord.Curator, coord.Kazoo}
+	dialects := []coord.Dialect{m.Client.Info().Dialect, coord.Curator, coord.Kazoo}
 	node := path.Join(m.keyLine(), Foreigners[dialects[m.Rand.IntN(len(dialects))]])
 	err := m.Client.Create(ctx, node, nil)
 	Pause(context.Background(), m.Lasts, m.Calm)
