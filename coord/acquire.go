@@ -108,14 +108,24 @@ func (s *Spec) isFree(ctx context.Context, c *Client, rule Rule) error {
 	return nil
 }
 
-// acquire joins by join, and waits for the turn.
+// acquire joins by join, and waits until rule grants the claim its turn. A nil
+// rule grants it immediately. Thousands may wait here: each call from here to
+// the wait adds to their stacks, which stay at 4 KiB.
 func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim, error), rule Rule, try bool) (*Hold, error) {
 	var deleted session.Repeats
 	for {
 		cl, err := join(ctx)
 		if err == nil {
 			var h *Hold
-			if h, err = cl.turn(ctx, rule, try); err == nil {
+			var w *waiter
+			w, err = cl.beginTurn(ctx, rule, try)
+			if w != nil {
+				err = w.await(ctx)
+			}
+			if err == nil {
+				h, err = cl.grant(ctx)
+			}
+			if err == nil {
 				return h, nil
 			}
 			cl.giveUp(ctx, err)

@@ -59,7 +59,14 @@ func (cl *claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 		cl.spec.Unlisted = true
 		cl.mu.Unlock()
 	}
-	h, err := cl.turn(ctx, rule, false)
+	w, err := cl.beginTurn(ctx, rule, false)
+	if w != nil {
+		err = w.await(ctx)
+	}
+	var h *Hold
+	if err == nil {
+		h, err = cl.grant(ctx)
+	}
 	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
 }
 

@@ -15,28 +15,10 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// turn waits until rule grants the claim its turn. A nil rule grants it
-// immediately, with a listing unless the claim is unlisted. A contender before
-// the claim that cannot be honoured ([Line]) is a reason to fail with
-// [ErrForeign] if the listing of the join shows it and it is still there; one
-// that is found later is waited for. When turn returns an error, the claim is
-// still there, unless its node or its session is gone. When the claim is left
-// meanwhile, the error is [ErrReleased]. Each wake-up looks again before
-// anything is granted. A grant needs an open trust window. A claim of a name
-// stands in no line: it is granted immediately.
-func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	w, err := cl.beginTurn(ctx, rule, try)
-	if w != nil {
-		err = w.await(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return cl.grant(ctx)
-}
-
-// await returns when the turn has come. A rule that panics leaves nothing
-// behind among those that share listings.
+// await returns when the turn has come: each wake-up looks again. When it
+// fails, the claim is still there, unless its node or its session is gone. When
+// the claim is left meanwhile, the error is [ErrReleased]. A rule that panics
+// leaves nothing behind among those that share listings.
 func (w *waiter) await(ctx context.Context) error {
 	w.cl.keepOpen(false)
 	w.share()
@@ -45,7 +27,11 @@ func (w *waiter) await(ctx context.Context) error {
 }
 
 // beginTurn asks the rule once. Unless that grants the turn, it returns what
-// waits for it.
+// waits for it. A nil rule grants the turn immediately, with a listing unless
+// the claim is unlisted; so does a name, which stands in no line. A contender
+// before the claim that cannot be honoured ([Line]) is a reason to fail with
+// [ErrForeign] if the listing of the join shows it and it is still there; one
+// that is found later is waited for.
 func (cl *claim) beginTurn(ctx context.Context, rule Rule, try bool) (*waiter, error) {
 	if cl.named == nil {
 		if err := admit(cl.own()); err != nil {

@@ -48,18 +48,13 @@ type wait struct {
 // stack and on the heap.
 func (w *wait) run(ctx context.Context) error {
 	for {
-		v, done, err := w.once(ctx)
-		switch {
-		case done || err != nil:
+		if done, err := w.once(ctx); done || err != nil {
 			return err
-		case v != nil:
-			v.sleep(w.waker)
-		default:
-			select {
-			case <-w.waker:
-			case <-w.closed():
-			case <-ctx.Done():
-			}
+		}
+		select {
+		case <-w.waker:
+		case <-w.closed():
+		case <-ctx.Done():
 		}
 		if err := w.ended(ctx); err != nil {
 			return err
@@ -76,9 +71,9 @@ func (w *wait) closed() <-chan struct{} {
 	return w.client.closed
 }
 
-// once looks, and has the waker woken by what the look has read. It returns the
-// view if that is not all that ends the sleep until the next look.
-func (w *wait) once(ctx context.Context) (more *View, done bool, err error) {
+// once looks, and has the waker woken when it is time for the next look. Only
+// where other things than watches can end the sleep it sleeps itself.
+func (w *wait) once(ctx context.Context) (done bool, err error) {
 	w.waker.Rest()
 	v := &View{ctx: ctx, client: w.client, sess: w.sess, before: w.read}
 	done, err = w.look(v)
@@ -89,10 +84,11 @@ func (w *wait) once(ctx context.Context) (more *View, done bool, err error) {
 	w.read = v.read
 	if done || err != nil {
 		w.forget()
-		return nil, done, err
+		return done, err
 	}
 	if v.again {
-		return v, false, nil
+		w.waker.Wake()
+		return false, nil
 	}
 	for i := range w.read {
 		if r := &w.read[i]; !r.told {
@@ -101,9 +97,10 @@ func (w *wait) once(ctx context.Context) (more *View, done bool, err error) {
 		}
 	}
 	if len(v.until) > 0 || !v.at.IsZero() {
-		more = v
+		calls.Sleep(ctx, append(v.until, ctx.Done(), w.client.closed, w.waker), v.at)
+		w.waker.Wake()
 	}
-	return more, false, nil
+	return false, nil
 }
 
 var errIdle = wire.Invalid("a look that is not done has read nothing that can change")
@@ -364,11 +361,4 @@ func (v *View) previous(key watched) *reading {
 // known any more.
 func (v *View) isStale() bool {
 	return slices.ContainsFunc(v.before, func(r reading) bool { return r.watch.Fired() == session.Stale })
-}
-
-// sleep returns when the look is to be called again.
-func (v *View) sleep(waker session.Waker) {
-	if !v.again {
-		calls.Sleep(v.ctx, append(v.until, v.ctx.Done(), v.client.closed, waker), v.at)
-	}
 }

@@ -114,7 +114,7 @@ var waits = []mutant{
 	off("what a fresh wait reads is up to date", in(gate, "TestAWaiterAtAServerThatLags"),
 		"read", `err = c.catchUp(ctx, s)`, `err = ctx.Err()`),
 	off("a wait that reads no node ends with its client", in(coord, "TestAWaitEndsWithItsContextItsClient"),
-		"View.sleep", `v.ctx.Done(), v.client.closed, waker)`, `v.ctx.Done(), waker)`),
+		"wait.once", `ctx.Done(), w.client.closed, w.waker)`, `ctx.Done(), w.waker)`),
 	off("a recipe of one's own: the rule of the pair", in(coord, "TestAPair"),
 		"firstTwo", `if n < 2 {`, `if n < 3 {`),
 	off("a recipe of one's own: the pair waits for either of the two before it", in(coord, "TestAPair"),
