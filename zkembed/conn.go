@@ -222,9 +222,9 @@ func (c *conn) await(end <-chan struct{}, d Direction) bool {
 // lockWhenFree is await, but keeps mu locked if it returns true: the condition
 // still holds when the caller acts.
 func (c *conn) lockWhenFree(end <-chan struct{}, d Direction) bool {
-	for {
+	for again := false; ; again = true {
 		c.s.mu.Lock()
-		if !c.s.cut(c, d) {
+		if !c.s.cut(c, d, again) {
 			return true
 		}
 		changed := c.s.changed

@@ -29,7 +29,7 @@ func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	for {
+	for again := false; ; again = true {
 		switch err := ctx.Err(); {
 		case errors.Is(err, context.DeadlineExceeded):
 			return fail(os.ErrDeadlineExceeded) // as of net.Dialer
@@ -37,7 +37,8 @@ func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 			return fail(err)
 		}
 		s.mu.Lock()
-		down, hangs, changed := s.closed || s.stopped || s.refused(), s.dialCut(HangDial), s.changed
+		down, changed := s.down(), s.changed
+		hangs := !down && s.dialCut(HangDial, again)
 		if !down && !hangs {
 			near, far := net.Pipe()
 			s.wg.Go(func() { s.ServeConn(far) })
@@ -114,6 +115,14 @@ func (s *Server) Stop() {
 		c.kill()
 	}
 	s.wake()
+}
+
+// TurnedAway is how many connections were refused since the start: while the
+// server was down, or a partition refused them.
+func (s *Server) TurnedAway() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turnedAway
 }
 
 // Resume starts a stopped server again. Every session gets its whole timeout

@@ -42,6 +42,7 @@
 // whose link to its leader falls silent or is cut, in one direction or both,
 // and it does not know. A [Fault] counts how often it struck, and the server
 // counts requests, watches and nodes, so a test can prove what happened.
+// Package control does the same for tests in other processes and languages.
 //
 // # Virtual time
 //

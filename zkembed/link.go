@@ -22,6 +22,7 @@ type parcel struct {
 
 // LinkCounts counts what the faults of a follower's link did.
 type LinkCounts struct {
+	Delayed    int // packets that a delay made late
 	Held       int // packets held back by a silence
 	Lost       int // packets lost by a cut
 	Unreported int // sessions, each time their report was lost by a cut
@@ -121,8 +122,11 @@ func (f *Follower) send(d Direction, p parcel) {
 	default:
 		p.due = time.Now().Add(st.delay)
 		st.parcels = append(st.parcels, p)
-		if st.silent {
+		switch {
+		case st.silent:
 			f.counts.Held++
+		case st.delay > 0:
+			f.counts.Delayed++
 		}
 		signal(f.kick)
 	}

@@ -50,9 +50,9 @@ type Cut struct {
 
 // Partition is a cut in force.
 type Partition struct {
-	s      *Server
-	cut    Cut
-	struck bool // s.mu
+	s     *Server
+	cut   Cut
+	fired int // s.mu
 }
 
 // Partition cuts clients off until it is healed. Pings do not come through
@@ -79,10 +79,14 @@ func (p *Partition) Heal() {
 
 // Struck reports whether the partition has held anything up so far: a packet of
 // those it cuts off, or a new connection.
-func (p *Partition) Struck() bool {
+func (p *Partition) Struck() bool { return p.Fired() > 0 }
+
+// Fired returns how much the partition has held up so far. A packet counts when
+// those before it have gone through.
+func (p *Partition) Fired() int {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	return p.struck
+	return p.fired
 }
 
 // Heal ends all partitions.
@@ -93,28 +97,41 @@ func (s *Server) Heal() {
 	s.wake()
 }
 
-// cut reports whether a connection's packets are held up. mu is held.
-func (s *Server) cut(c *conn, d Direction) bool {
+// cut reports whether a connection's packet is held up, which counts unless it
+// is asked about again. mu is held.
+func (s *Server) cut(c *conn, d Direction, again bool) bool {
 	id := c.claimed
 	if c.session != nil {
 		id = c.session.id
 	}
 	for _, p := range s.cuts {
 		if p.cut.Direction&d != 0 && (len(p.cut.Sessions) == 0 || slices.Contains(p.cut.Sessions, id)) {
-			p.struck = true
+			p.hit(again)
 			return true
 		}
 	}
 	return false
 }
 
-// refused reports whether new connections are turned away. mu is held.
-func (s *Server) refused() bool { return s.dialCut(RefuseDial) }
+func (p *Partition) hit(again bool) {
+	if !again {
+		p.fired++
+	}
+}
 
-func (s *Server) dialCut(n NewConns) bool {
+// down reports whether a new connection is turned away. mu is held.
+func (s *Server) down() bool {
+	down := s.closed || s.stopped || s.dialCut(RefuseDial, false)
+	if down {
+		s.turnedAway++
+	}
+	return down
+}
+
+func (s *Server) dialCut(n NewConns, again bool) bool {
 	i := slices.IndexFunc(s.cuts, func(p *Partition) bool { return len(p.cut.Sessions) == 0 && p.cut.NewConns == n })
 	if i >= 0 {
-		s.cuts[i].struck = true
+		s.cuts[i].hit(again)
 	}
 	return i >= 0
 }

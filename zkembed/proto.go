@@ -1,6 +1,10 @@
 package zkembed
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Op is a ZooKeeper operation code (ZooKeeper's ZooDefs.OpCode).
 type Op int32
@@ -60,6 +64,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("op(%d)", int32(o))
 }
 
+// Ops are all operations, by number.
+func Ops() []Op { return slices.Sorted(maps.Keys(opNames)) }
+
 // write reports whether the operation takes a zxid, also when it fails.
 func (o Op) write() bool {
 	switch o {
@@ -99,6 +106,28 @@ const (
 	CodeQuotaExceeded           Code = -125
 	CodeThrottledOp             Code = -127
 )
+
+var codeNames = map[Code]string{
+	CodeOK: "OK", CodeSystemError: "SystemError", CodeRuntimeInconsistency: "RuntimeInconsistency",
+	CodeConnectionLoss: "ConnectionLoss", CodeMarshallingError: "MarshallingError", CodeUnimplemented: "Unimplemented",
+	CodeOperationTimeout: "OperationTimeout", CodeBadArguments: "BadArguments", CodeUnknownSession: "UnknownSession",
+	CodeNoNode: "NoNode", CodeNoAuth: "NoAuth", CodeBadVersion: "BadVersion",
+	CodeNoChildrenForEphemerals: "NoChildrenForEphemerals", CodeNodeExists: "NodeExists", CodeNotEmpty: "NotEmpty",
+	CodeSessionExpired: "SessionExpired", CodeInvalidACL: "InvalidACL", CodeAuthFailed: "AuthFailed",
+	CodeSessionMoved: "SessionMoved", CodeNotReadOnly: "NotReadOnly", CodeNoWatcher: "NoWatcher",
+	CodeQuotaExceeded: "QuotaExceeded", CodeThrottledOp: "ThrottledOp",
+}
+
+// String is the code's name in Java's KeeperException.
+func (c Code) String() string {
+	if n, ok := codeNames[c]; ok {
+		return n
+	}
+	return fmt.Sprintf("code(%d)", int32(c))
+}
+
+// Codes are all codes, by number.
+func Codes() []Code { return slices.Sorted(maps.Keys(codeNames)) }
 
 // Stat is a node's metadata, with ZooKeeper's field names and meanings. Times
 // are milliseconds since 1970.

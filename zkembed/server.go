@@ -32,6 +32,8 @@ type Server struct {
 	ahead     time.Duration // of this process's clock, the times in nodes' Stats
 	stopped   bool
 	closed    bool
+
+	turnedAway int // mu
 }
 
 // Start starts a server with an empty tree. It runs until [Server.Close].
@@ -144,7 +146,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 		ids: []identity{{"ip", hostOf(remote)}}, view: s.leader,
 	}
 	s.mu.Lock()
-	if s.closed || s.stopped || s.refused() {
+	if s.down() {
 		s.mu.Unlock()
 		reset(nc)
 		return

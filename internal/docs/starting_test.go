@@ -367,7 +367,7 @@ var mayImport = map[room][]room{
 	shared:    {primitive, client},
 	primitive: {primitive, client, library},
 	client:    {client, library},
-	server:    {},
+	server:    {server},
 }
 
 func roomOf(pkg string) room {

@@ -25,6 +25,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/zkembed/control"
 )
 
 func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
@@ -361,6 +362,28 @@ func TestTheServerTellsItsAddressInJSON(t *testing.T) {
 	address := cmdtest.Parse[map[string]string](t, server.Line())["connect"]
 	require.Equal(t, 0, cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "true").Exit())
 	server.EndsBy(syscall.SIGINT, 0)
+}
+
+func TestTheServerLetsTestsMakeFaultsOnLoopbackAlone(t *testing.T) {
+	t.Parallel()
+	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--control", "127.0.0.1:0")
+	address, faults := server.Line(), control.NewClient(server.Line())
+	fault, err := faults.Inject(t.Context(), control.Fault{Do: control.ReplyError, Error: "NoAuth", PathPrefix: "/l"})
+	require.NoError(t, err)
+	cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "true").Ends(term.ExitOwnFault, "not permitted")
+	fault, err = faults.Remove(t.Context(), fault.ID)
+	require.NoError(t, err)
+	require.Positive(t, fault.Struck)
+	require.Equal(t, 0, cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "true").Exit())
+	server.EndsBy(syscall.SIGTERM, 0)
+
+	server = cmdtest.Start(t, "--json", "server", "--addr", "127.0.0.1:0", "--control", "127.0.0.1:0")
+	_, err = control.NewClient(cmdtest.Parse[map[string]string](t, server.Line())["control"]).Faults(t.Context())
+	require.NoError(t, err)
+	for _, at := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0"} {
+		cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--control", at).Ends(term.ExitUsage, "not loopback")
+	}
+	cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--control", "x").Ends(term.ExitUsage, "HOST:PORT")
 }
 
 func TestTheServersTickBoundsItsSessions(t *testing.T) {
