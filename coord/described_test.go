@@ -41,6 +41,15 @@ func in(d coord.Dialect) coord.Spec {
 // anonymous is a line in which nothing but its owner says whose a node is.
 var anonymous = in(described["n_"])
 
+// eachRecovery runs f with a line whose nodes are recovered by their GUIDs when
+// a reply is lost, and with one whose nodes are recovered by their owner.
+func eachRecovery(t *testing.T, f func(b bubble, spec coord.Spec)) {
+	t.Helper()
+	for by, spec := range map[string]coord.Spec{"GUID": mutex, "owner": anonymous} {
+		runInBubble(t, "recovery="+by, func(b bubble) { f(b, spec) })
+	}
+}
+
 func inDescribed(t *testing.T, f func(b bubble, begins string, spec coord.Spec)) {
 	require.Len(t, described, len(coordtest.UnknownRecipes))
 	for _, begins := range coordtest.UnknownRecipes {
@@ -161,35 +170,6 @@ func TestALostReplyToACreateIsMadeUpForWithoutAGUID(t *testing.T) {
 			require.Zero(b, b.owned(c.Info().SessionID))
 		})
 	}
-}
-
-func TestANodeWithoutAGUIDThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
-	for times := 1; times < 4; times++ {
-		inBubble(t, func(b bubble) {
-			c, removed := b.straying()
-			late := b.lateCreates(c.Info().SessionID, T/4, times)
-			h := b.acquire(c, anonymous)
-			require.Equal(b, times, late.Fired())
-			time.Sleep(T)
-			require.NoError(b, h.Err(), "the hold is not touched")
-			require.Equal(b, []string{h.Node()}, b.nodesOf(c.Info().SessionID))
-			require.Len(b, removed, times)
-			require.NoError(b, h.Release(b.Context()))
-			b.acquire(b.Open(), anonymous)
-		})
-	}
-}
-
-func TestANodeWithoutAGUIDThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, removed := b.straying()
-		theirs := b.acquire(b.Open(), anonymous)
-		b.joinedLate(c, inLine(anonymous), T)
-		time.Sleep(2 * T)
-		require.Zero(b, b.owned(c.Info().SessionID))
-		require.Len(b, removed, 1)
-		require.NoError(b, theirs.Err())
-	})
 }
 
 // The node that another claim's create has left is as good as ours; ours, when

@@ -20,9 +20,9 @@ import (
 // decides it settles nothing unless it is the ensemble's.
 func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T) {
 	for _, code := range []zkembed.Code{zkembed.CodeOK, zkembed.CodeSystemError, zkembed.CodeThrottledOp} {
-		inBubble(t, func(b bubble) {
+		eachRecovery(t, func(b bubble, spec coord.Spec) {
 			c := b.Open()
-			require.NoError(b, b.acquire(c).Release(b.Context()))
+			require.NoError(b, b.acquire(c, spec).Release(b.Context()))
 			session := c.Info().SessionID
 			b.Server.AddFollower(T/20, session)
 			time.Sleep(T)
@@ -30,7 +30,7 @@ func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T)
 			// catch up.
 			require.NoError(b, coordtest.Write(b.Context(), c))
 			asked := b.asked(c, func() {
-				acquired := b.acquireLater(c)
+				acquired := b.wait(c, spec)
 				for b.owned(session) == 0 { // the ensemble has the node before that server
 					time.Sleep(T / 1000)
 				}
@@ -114,10 +114,11 @@ func TestAllHoldsEndBeforeTheObserverHearsOfALoss(t *testing.T) {
 }
 
 func TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, h := b.holder()
+	eachRecovery(t, func(b bubble, spec coord.Spec) {
+		c := b.Open()
+		h := b.acquire(c, spec)
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.Drop())
-		second := b.acquireLater(c)
+		second := b.wait(c, spec)
 		time.Sleep(T / 4)
 		require.Equal(t, 1, lost.Fired())
 		require.Empty(t, second, "two holders")

@@ -89,11 +89,11 @@ func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 }
 
 func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	eachRecovery(t, func(b bubble, spec coord.Spec) {
 		c := b.Open()
-		require.NoError(t, b.acquire(c).Release(b.Context()))
+		require.NoError(t, b.acquire(c, spec).Release(b.Context()))
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
-		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second/2), mutex, first)), context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second/2), spec, first)), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		require.Equal(t, 1, b.owned(c.Info().SessionID))
 		time.Sleep(time.Second)
@@ -102,8 +102,8 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 }
 
 func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		_, h := b.holder()
+	eachRecovery(t, func(b bubble, spec coord.Spec) {
+		h := b.acquire(b.Open(), spec)
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.Drop())
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 2, lost.Fired())

@@ -57,32 +57,34 @@ func (b bubble) straying() (*coord.Client, <-chan event.Event) {
 
 func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 	for times := range 4 {
-		inBubble(t, func(b bubble) {
+		eachRecovery(t, func(b bubble, spec coord.Spec) {
 			c, removed := b.straying()
 			late := b.lateCreates(c.Info().SessionID, T/4, times)
 			if times == 0 {
 				late.Remove()
 			}
-			h := b.acquire(c)
+			h := b.acquire(c, spec)
 			require.Equal(b, times, late.Fired())
 			time.Sleep(T) // until the late ones have come and gone
 			require.NoError(b, h.Err(), "the hold is not touched")
-			require.Equal(b, 1, b.owned(c.Info().SessionID))
+			require.Equal(b, []string{h.Node()}, b.nodesOf(c.Info().SessionID))
 			require.Len(b, removed, times)
 			require.NoError(b, h.Release(b.Context()))
-			b.acquire(b.Open())
+			b.acquire(b.Open(), spec)
 		})
 	}
 }
 
 func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
-	for _, join := range []joining{inLine(mutex), ofName("/lock/one")} {
+	for _, join := range []joining{inLine(mutex), inLine(anonymous), ofName("/lock/one")} {
 		inBubble(t, func(b bubble) {
 			c, removed := b.straying()
+			other := b.acquire(b.Open(), anonymous)
 			b.joinedLate(c, join, T)
 			time.Sleep(2 * T)
 			require.Zero(b, b.owned(c.Info().SessionID))
 			require.Len(b, removed, 1)
+			require.NoError(b, other.Err())
 		})
 	}
 }
@@ -187,11 +189,11 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 
 // After ten session timeouts nobody looks any more, and nobody probes.
 func TestTheSearchForLateCreatesEnds(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	eachRecovery(t, func(b bubble, spec coord.Spec) {
 		c := b.Open()
-		require.NoError(b, b.acquire(c).Release(b.Context()))
+		require.NoError(b, b.acquire(c, spec).Release(b.Context()))
 		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		require.NoError(b, b.acquire(c).Release(b.Context()))
+		require.NoError(b, b.acquire(c, spec).Release(b.Context()))
 		writes := func() (n int) {
 			counted := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(0))
 			time.Sleep(T)
@@ -240,16 +242,14 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 }
 
 func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
-	for op, code := range map[zkembed.Op]zkembed.Code{
-		zkembed.OpDelete: zkembed.CodeThrottledOp, zkembed.OpGetData: zkembed.CodeThrottledOp, zkembed.OpGetChildren2: zkembed.CodeThrottledOp,
-	} {
-		inBubble(t, func(b bubble) {
+	for _, ops := range [][]zkembed.Op{{zkembed.OpDelete}, {zkembed.OpGetData, zkembed.OpExists}, {zkembed.OpGetChildren2}} {
+		eachRecovery(t, func(b bubble, spec coord.Spec) {
 			c, removed := b.straying()
-			b.joinedLate(c, inLine(mutex), T/2)
+			b.joinedLate(c, inLine(spec), T/2)
 			time.Sleep(T / 4)
-			odd := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
+			odd := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: ops, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 			time.Sleep(2 * T)
-			require.Equal(b, 3, odd.Fired(), op)
+			require.Equal(b, 3, odd.Fired(), ops)
 			require.Zero(b, b.owned(c.Info().SessionID))
 			require.Len(b, removed, 1)
 		})
@@ -282,14 +282,14 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 
 // A doubt lasts from the last attempt on.
 func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
-	inBubble(t, func(b bubble) {
+	eachRecovery(t, func(b bubble, spec coord.Spec) {
 		c, removed := b.straying()
 		creates := zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}
 		b.Server.Inject(creates, zkembed.Drop())
 		creates.Times = 0
 		throttled := b.Server.Inject(creates, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		held := make(chan *coord.Hold)
-		go func() { held <- b.acquire(c) }()
+		go func() { held <- b.acquire(c, spec) }()
 		time.Sleep(9*T + T/2)
 		late := b.lateCreates(c.Info().SessionID, T, 1)
 		throttled.Remove()

@@ -59,7 +59,7 @@ var line = []mutant{
 		"Node.takeTurn", `if !n.Nameless {`, `if true {`),
 	off("a node without a GUID is known by its session", in(coord, "TestALostReplyToACreateIsMadeUpForWithoutAGUID"),
 		"Node.strays", `node.Exists && node.Stat.Owner == n.sess.ID()`, `node.Exists`),
-	off("a node of another claim is no stray", in(coord, "TestANodeWithoutAGUIDThatAServerMakesLate"),
+	off("a node of another claim is no stray", in(coord, "TestANodeThatAServerMakesLate"),
 		"Node.strays", `|| known[path]`, ``),
 	off("a deletion without a GUID is not repeated unawares", in(coord, "TestADeletionThatIsRepeatedSparesTheNextOwner"),
 		"Node.Delete", `(n.Plain || n.Nameless) && n.hasGone()`, `n.Plain && n.hasGone()`),

@@ -50,6 +50,7 @@ const (
 type scene struct {
 	*testing.T
 	w       *zktest.World
+	dialect coord.Dialect // of the lock
 	control *workload.Clock
 	holds   *roster
 }
@@ -60,7 +61,7 @@ func play(t *testing.T, w *zktest.World, f func(s scene)) {
 	w.Proxies()
 	control, stop := workload.StartClock()
 	t.Cleanup(stop)
-	s := scene{t, w, control, &roster{}}
+	s := scene{T: t, w: w, control: control, holds: &roster{}}
 	s.endsEveryGoroutine()
 	f(s)
 	s.leavesNothing()
@@ -73,6 +74,25 @@ func play(t *testing.T, w *zktest.World, f func(s scene)) {
 func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Helper()
 	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
+}
+
+// recoveries are dialects by how a client finds its node when the reply to its
+// create is lost.
+var recoveries = map[string]coord.Dialect{"GUID": "", "owner": coord.Description{Prefix: "n_"}.Dialect()}
+
+// eachRecovery is each for nodes that are recovered by their GUIDs, and for nodes
+// that are recovered by their owner alone.
+func eachRecovery(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Helper()
+	t.Parallel()
+	for by, dialect := range recoveries {
+		t.Run("recovery="+by, func(t *testing.T) {
+			each(t, func(s scene) {
+				s.dialect = dialect
+				f(s)
+			}, backends...)
+		})
+	}
 }
 
 // eachAlone is each for a scenario that keeps the processors so busy that it
@@ -184,7 +204,12 @@ func dialing(at func() string) coord.Option {
 
 func (s scene) mutex(c *coord.Client) *lock.Mutex {
 	s.Helper()
-	m, err := lock.New(c, s.dir())
+	return s.mutexAt(c, s.dir())
+}
+
+func (s scene) mutexAt(c *coord.Client, path string) *lock.Mutex {
+	s.Helper()
+	m, err := lock.New(c, path, lock.Dialect(s.dialect))
 	require.NoError(s, err)
 	return m
 }
@@ -198,9 +223,7 @@ func (s scene) acquire(c *coord.Client) *coord.Hold {
 
 func (s scene) acquireAt(c *coord.Client, path string) *coord.Hold {
 	s.Helper()
-	m, err := lock.New(c, path)
-	require.NoError(s, err)
-	h, err := m.Acquire(coordtest.Within(s, patience))
+	h, err := s.mutexAt(c, path).Acquire(coordtest.Within(s, patience))
 	require.NoError(s, err)
 	return h
 }
