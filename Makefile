@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 TOOLS := $(CURDIR)/artefacts/tools
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -tags=libsqlite3
-.PHONY: test proofs lint fmt tools tidy deps zookeeper simulate faults soak mutants model fuzz kafka benchcmp bench \
+.PHONY: test proofs lint fmt tools tidy deps zookeeper simulate faults soak mutants model fuzz kafka judges benchcmp bench \
 	bench-full bench-scale bench-deps screenshot install dist deb vuln
 
 test: deps
@@ -52,6 +52,8 @@ fuzz:
 	@scripts/fuzz.sh $(or $(TRIES),100000)
 kafka: # a lock fences Kafka's producers: see docs/fencing.md
 	cd internal/kafkatest && go vet ./... && go test -count=1 ./...
+judges: deps # suites that others wrote: see docs/judged.md
+	cd internal/judges && ZKTEST_SERVERS=all go test -count=1 ./...
 
 # Speed, on an otherwise idle machine. Some of it: make bench-full ROWS=queue SITES=one
 #	make benchcmp BASE=main [BENCH=HandOff] [COUNT=10]	Go benchmarks beside those of another revision

@@ -11,4 +11,4 @@ plainly=(-trimpath '-gcflags=all=-N -l' -gcflags=std= -gcflags=github.com/zkcoor
 
 # Modules beside the workspace: adapters with workspaces of their own, and what only this tree runs.
 adapters=(contrib/certmagic contrib/goose)
-beside=(bench cmd/internal/ui/browser tools/manifests tools/release)
+beside=(bench cmd/internal/ui/browser internal/judges tools/manifests tools/release)
