@@ -254,6 +254,6 @@ func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer
 	case !s.Reentrant:
 		return nil, held, nil
 	}
-	h, err = held.Dup(nil)
+	h, err = (*holdSteps)(held).Dup(nil)
 	return h, held, err
 }

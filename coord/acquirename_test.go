@@ -346,7 +346,7 @@ func TestAReleaseWithItsPartsLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T)
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		h := b.named(c)
-		require.NoError(t, h.Attach(b.Context(), "/names/part", nil))
+		require.NoError(t, recipe.Attach(b.Context(), h, "/names/part", nil))
 		b.breakUnawares(h)
 		require.NoError(t, coordtest.Err(other.Txn(b.Context(),
 			coord.EphemeralOp("/names/one", []byte("mine")), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))))

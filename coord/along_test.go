@@ -11,6 +11,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -28,12 +30,12 @@ func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
 			require.Equal(b, 1, lost.Fired())
 		}, true},
 		"released with a part": {func(b bubble, h *coord.Hold) {
-			require.NoError(b, h.Attach(b.Context(), "/part", nil))
+			require.NoError(b, recipe.Attach(b.Context(), h, "/part", nil))
 			require.NoError(b, h.Release(b.Context()))
 		}, true},
-		"forfeited": {func(_ bubble, h *coord.Hold) { h.Invalidate(nil) }, false},
+		"forfeited": {func(_ bubble, h *coord.Hold) { recipe.Invalidate(h, nil) }, false},
 		"forfeited for the end of another": {func(b bubble, h *coord.Hold) {
-			h.Invalidate(coord.ErrWindowOver)
+			recipe.Invalidate(h, coord.ErrWindowOver)
 			require.ErrorIs(b, h.Err(), coord.ErrLost)
 		}, false},
 		"broken": {func(b bubble, h *coord.Hold) {
@@ -47,7 +49,7 @@ func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
 			require.NoError(b, h.Release(b.Context()))
 		}, false},
 		"called off": {func(b bubble, h *coord.Hold) {
-			require.NoError(b, h.OnRelease())
+			require.NoError(b, recipe.OnRelease(h))
 			require.NoError(b, h.Release(b.Context()))
 		}, false},
 	} {
@@ -55,12 +57,12 @@ func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
 			m, err := lock.New(b.Open(), "/lock")
 			require.NoError(b, err)
 			h := coordtest.Acquire(b, m)
-			require.NoError(b, h.OnRelease(coord.CreateOp("/done", nil)))
+			require.NoError(b, recipe.OnRelease(h, coord.CreateOp("/done", nil)))
 			tt.end(b, h)
 			time.Sleep(time.Second)
 			require.False(b, b.exists(h.Node()))
 			require.Equal(b, tt.want, b.exists("/done"))
-			require.Error(b, h.OnRelease(coord.CreateOp("/late", nil)))
+			require.Error(b, recipe.OnRelease(h, coord.CreateOp("/late", nil)))
 		})
 	}
 }
@@ -70,11 +72,11 @@ func TestWhatCannotGoAlongKeepsNoNode(t *testing.T) {
 		m, err := lock.New(b.Open(), "/lock", lock.Reentrant())
 		require.NoError(b, err)
 		h := coordtest.Acquire(b, m)
-		require.ErrorIs(b, h.OnRelease(coord.CreateOp("no path", nil)), coord.ErrInvalid)
-		nested := b.hold(h.Dup(func() {}))
-		require.ErrorIs(b, nested.OnRelease(coord.CreateOp("/done", nil)), coord.ErrInvalid)
+		require.ErrorIs(b, recipe.OnRelease(h, coord.CreateOp("no path", nil)), coord.ErrInvalid)
+		nested := b.hold(recipe.Dup(h, func() {}))
+		require.ErrorIs(b, recipe.OnRelease(nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(b, nested.Release(b.Context()))
-		require.NoError(b, h.OnRelease(coord.DeleteOp("/nobody", -1)))
+		require.NoError(b, recipe.OnRelease(h, coord.DeleteOp("/nobody", -1)))
 		require.NoError(b, h.Release(b.Context()))
 		require.NoError(b, coordtest.Acquire(b, m).Release(b.Context()))
 	})
@@ -88,18 +90,18 @@ func TestAForfeitedHoldIsLostInAllItsHandles(t *testing.T) {
 		held := h.Context(b.Context())
 		inner := b.hold(m.Acquire(held))
 		enough := errors.New("enough")
-		inner.Invalidate(enough)
+		recipe.Invalidate(inner, enough)
 		for _, h := range []*coord.Hold{h, inner} {
 			require.ErrorIs(b, h.Err(), coord.ErrLost)
 			require.ErrorIs(b, h.Err(), enough)
-			h.Invalidate(errors.New("again"))
+			recipe.Invalidate(h, errors.New("again"))
 			require.ErrorIs(b, h.Err(), enough)
 			require.NoError(b, h.Release(b.Context()))
 		}
 		require.ErrorIs(b, context.Cause(held), enough)
 		h = coordtest.Acquire(b, m)
 		require.NoError(b, h.Release(b.Context()))
-		h.Invalidate(enough)
+		recipe.Invalidate(h, enough)
 		require.ErrorIs(b, h.Err(), coord.ErrReleased)
 	})
 }
@@ -111,8 +113,8 @@ func TestADowngradeDoesNotWhatGoesAlongWithARelease(t *testing.T) {
 		runInBubble(t, name, func(b bubble) {
 			c := b.Open()
 			h := b.acquire(c, coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}, Kind: "write", Exclusive: true})
-			require.NoError(b, h.OnRelease(coord.CreateOp("/done", nil)))
-			shared, err := h.Downgrade(b.Within(within))
+			require.NoError(b, recipe.OnRelease(h, coord.CreateOp("/done", nil)))
+			shared, err := rwlock.Downgrade(b.Within(within), h)
 			if within > 0 {
 				require.NoError(b, shared.Release(b.Context()))
 			} else {
@@ -128,7 +130,7 @@ func TestADowngradeDoesNotWhatGoesAlongWithARelease(t *testing.T) {
 func TestWhatIsTooLargeToGoAlongDoesNotKeepTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h := b.acquire(b.Open())
-		require.NoError(b, h.OnRelease(coord.CreateOp("/large", make([]byte, 2<<20))))
+		require.NoError(b, recipe.OnRelease(h, coord.CreateOp("/large", make([]byte, 2<<20))))
 		require.NoError(b, h.Release(b.Context()))
 		require.False(b, b.exists(h.Node()))
 	})

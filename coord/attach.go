@@ -5,13 +5,9 @@ import (
 	"slices"
 )
 
-// Attach makes an ephemeral node that is a part of the hold, in its session: it
-// is made only while the hold's node exists, a request to give it up is one for
-// the hold, and it is deleted along with the hold's node, however the hold
-// ends. No other client must want the same path. data are by default the
-// client's identity. It fails with [ErrInvalid] in a turn of a local queue and
-// in any other nest ([Hold.Dup]). One request.
-func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
+// Attach is recipe.Attach.
+func (s *holdSteps) Attach(ctx context.Context, path string, data []byte) error {
+	h := (*Hold)(s)
 	c := h.claim.client
 	part, err := NameSpec{Path: path, Data: data, Recipe: h.claim.spec.Recipe}.claim(ctx, c)
 	if err == nil {

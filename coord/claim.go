@@ -37,7 +37,7 @@ type claim struct {
 	asked    bool           // for the hold, by a revocation
 	revoked  session.Signal // that it was asked
 	gone     error          // why the node is not ours any more, or nil
-	parts    []*claim       // what was made for it; see [Hold.Attach]
+	parts    []*claim       // what was made for it; see recipe.Attach
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
 	removal  *removal       // once the node is to be deleted

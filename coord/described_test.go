@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -112,7 +113,7 @@ func TestADescribedLineIsForExclusiveClaims(t *testing.T) {
 		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialect(coord.ZooKeeper))
 		require.ErrorIs(b, err, coord.ErrInvalid)
 		require.ErrorContains(b, err, "mutex")
-		_, err = b.acquire(c, anonymous).Downgrade(b.Context())
+		_, err = rwlock.Downgrade(b.Context(), b.acquire(c, anonymous))
 		require.ErrorIs(b, err, coord.ErrInvalid)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/author"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
@@ -20,6 +21,7 @@ import (
 // learns of the loss when it wakes, and in the meantime another may hold. Have
 // the resource check the [Hold.Token], or write through [Hold.Txn].
 type Hold struct {
+	forAuthors
 	claim   *claim
 	granted time.Time
 	in      *nest // that it is a handle of, or nil
@@ -31,9 +33,16 @@ type Hold struct {
 	contexts map[*heldContext]struct{}
 }
 
+// holdSteps are what the author of a recipe may do with a hold, and its user may
+// not: see [author.Of].
+type holdSteps Hold
+
+type forAuthors = author.Offer[*holdSteps]
+
 // newHold makes another handle of a claim that holds; cl.mu is held.
 func newHold(cl *claim, in *nest) *Hold {
 	h := &Hold{claim: cl, granted: time.Now(), in: in}
+	h.forAuthors = author.Make((*holdSteps)(h))
 	in.use()
 	cl.holds = append(cl.holds, h)
 	return h

@@ -12,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -96,7 +97,7 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 			return o.Release(ctx, []*coord.Hold{h})
 		},
 		"loss": func(ctx context.Context, _ *coord.Transactor, h *coord.Hold) error {
-			h.Invalidate(nil)
+			recipe.Invalidate(h, nil)
 			return h.Release(ctx)
 		},
 	}, func(all coordtest.Bubble, end func(context.Context, *coord.Transactor, *coord.Hold) error) {
@@ -365,16 +366,16 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 		var slept atomic.Int64
 		c := b.Open(coord.WithSuspended(func() time.Duration { return time.Duration(slept.Load()) }))
 		h, ends := b.acquire(c), 0
-		released := b.hold(h.Dup(func() { ends++ }))
+		released := b.hold(recipe.Dup(h, func() { ends++ }))
 		require.NoError(t, released.Release(b.Context()))
 		require.NoError(t, released.Release(b.Context()))
 		require.Equal(t, 1, ends)
 		require.NoError(t, h.Err())
 
 		told := make(chan struct{})
-		lost := b.hold(h.Dup(func() { close(told) }))
+		lost := b.hold(recipe.Dup(h, func() { close(told) }))
 		slept.Store(int64(2 * T))
-		require.ErrorIs(t, coordtest.Err(h.Dup(nil)), coord.ErrWindowOver)
+		require.ErrorIs(t, coordtest.Err(recipe.Dup(h, nil)), coord.ErrWindowOver)
 		<-told
 		require.ErrorIs(t, lost.Err(), coord.ErrLost)
 	})
@@ -385,7 +386,7 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		nested := b.hold(h.Dup(func() {}))
+		nested := b.hold(recipe.Dup(h, func() {}))
 		require.NoError(t, h.Release(b.Context()))
 		require.ErrorIs(t, b.release(b.Context(), c, nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(t, nested.Err())

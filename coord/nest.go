@@ -38,24 +38,9 @@ func (n *nest) unuse() (over []func()) {
 	return over
 }
 
-// Dup returns another handle of the same hold, with a Release of its own; the
-// node is deleted when the last handle is released. No request.
-//
-// With onLast, which may be nil, the new handle begins a nest. The handles made
-// inside of it belong to the nest as well, whether by Dup or by a re-entrant
-// acquire with the handle's context. When the last of them has ended, and no
-// transaction of theirs is under way, onLast is called: by the release or the
-// transaction, before that returns, and in a goroutine of its own if the hold
-// was lost. So a hold can be handed on from one user to the next. A nest does
-// not decide about the node: [Hold.Attach], [Transactor.Release] and
-// [Hold.Downgrade] fail in it with [ErrInvalid].
-//
-// Dup fails when the hold has ended, also when its trust window is over and
-// nothing has noticed yet, and with [ErrInvalid] while [Transactor.Release] is
-// under way. It begins no nest, and fails with [ErrUnconfirmed], once the
-// outcome of a [Hold.Txn] was unknown, or the reply of a [Hold.Attach] was
-// lost: that may be carried out later.
-func (h *Hold) Dup(onLast func()) (*Hold, error) {
+// Dup is recipe.Dup.
+func (s *holdSteps) Dup(onLast func()) (*Hold, error) {
+	h := (*Hold)(s)
 	if err := h.Err(); err != nil {
 		return nil, opError("dup", h.Node(), err)
 	}

@@ -175,7 +175,7 @@ var parted = coord.Spec{Line: coord.Line{Dir: "/parts"}, Kind: "whole", Exclusiv
 func (b bubble) whole(c *coord.Client) *coord.Hold {
 	b.Helper()
 	h := b.hold(c.Acquire(b.Context(), parted, coord.First))
-	require.NoError(b, h.Attach(b.Context(), "/parts/part", nil))
+	require.NoError(b, recipe.Attach(b.Context(), h, "/parts/part", nil))
 	require.Equal(b, 2, b.owned(h.Session()))
 	return h
 }
@@ -233,8 +233,8 @@ func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h := b.acquire(b.Open(), parted)
 		b.breakUnawares(h)
-		require.ErrorIs(t, h.Attach(b.Context(), "/", nil), coord.ErrInvalid, "it has no name of its own")
-		require.ErrorIs(t, h.Attach(b.Context(), "/parts/part", nil), coord.ErrLost)
+		require.ErrorIs(t, recipe.Attach(b.Context(), h, "/", nil), coord.ErrInvalid, "it has no name of its own")
+		require.ErrorIs(t, recipe.Attach(b.Context(), h, "/parts/part", nil), coord.ErrLost)
 		require.Zero(t, b.owned(h.Session()))
 	})
 }
@@ -259,7 +259,7 @@ func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 		c := b.Open(coord.LoseAtDisconnect())
 		h := b.hold(c.Acquire(b.Context(), parted, coord.First))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
-		err := h.Attach(b.Context(), "/parts/part", nil)
+		err := recipe.Attach(b.Context(), h, "/parts/part", nil)
 		require.Equal(b, 1, lost.Fired())
 		require.ErrorIs(b, err, coord.ErrLost)
 	})

@@ -38,24 +38,16 @@ func (h *Hold) Release(ctx context.Context) error {
 // returns the outcome.
 func (h *Hold) Abandon() { h.giveUp() }
 
-// Invalidate ends the hold and all its handles immediately, as lost: [Hold.Err]
-// matches [ErrLost] and the cause. Its node is deleted in the background. It is
-// for one who bounds what others do with the hold; a hold that has ended
-// already is left alone.
-func (h *Hold) Invalidate(cause error) {
-	if h.Err() == nil {
+// Invalidate is recipe.Invalidate.
+func (s *holdSteps) Invalidate(cause error) {
+	if h := (*Hold)(s); h.Err() == nil {
 		h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)
 	}
 }
 
-// OnRelease has the operations carried out together with the deletion of the
-// hold's node when the hold is released, all or nothing, and not when it is
-// lost. Their effect thus distinguishes a release by the owner from any other
-// end. They replace the operations of an earlier call. If the ensemble refuses
-// them, the node is deleted without them. [Transactor.Release] has its own
-// operations instead, and [Hold.Downgrade] drops them. OnRelease fails with
-// [ErrInvalid] in a nest ([Hold.Dup]). No request.
-func (h *Hold) OnRelease(ops ...Op) error {
+// OnRelease is recipe.OnRelease.
+func (s *holdSteps) OnRelease(ops []Op) error {
+	h := (*Hold)(s)
 	cl, err := h.claim, error(nil)
 	if len(ops) > 0 {
 		_, err = cl.client.requests(ops)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
@@ -92,7 +93,7 @@ func TestF92ANameThatIsForfeitedIsNotRetained(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.hold(c.AcquireName(b.Context(), retained))
-		h.Invalidate(context.DeadlineExceeded)
+		recipe.Invalidate(h, context.DeadlineExceeded)
 		time.Sleep(T / 10)
 		require.False(b, b.exists(retained.Path))
 	})

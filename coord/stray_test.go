@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -234,7 +235,7 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 			<-late.Struck()
 			cancel()
 		}()
-		require.ErrorIs(b, coordtest.Err(h.Downgrade(ctx)), context.Canceled)
+		require.ErrorIs(b, coordtest.Err(rwlock.Downgrade(ctx, h)), context.Canceled)
 		time.Sleep(2 * T)
 		require.Zero(b, b.owned(c.Info().SessionID))
 		require.Len(b, removed, 1)

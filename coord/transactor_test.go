@@ -15,6 +15,8 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -355,7 +357,7 @@ func TestAReleaseByTransactionWhoseReplyIsLostSparesTheNextOwnerOfTheName(t *tes
 		err    error
 	}{
 		"the hold is lost":      {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Minute, func(*coord.Hold) {}, nil},
-		"the hold is forfeited": {nil, lose, time.Minute, func(h *coord.Hold) { h.Invalidate(nil) }, nil},
+		"the hold is forfeited": {nil, lose, time.Minute, func(h *coord.Hold) { recipe.Invalidate(h, nil) }, nil},
 		"the hold is released":  {nil, lose, time.Minute, (*coord.Hold).Abandon, nil},
 		"the context ends":      {nil, zkembed.DelayReply(2 * time.Second), time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
 		"and so does the hold":  {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
@@ -468,7 +470,7 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 		released := coordtest.Go(func() error { return b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) })
 		synctest.Wait()
 		require.ErrorIs(t, coordtest.Err(c.Acquire(h.Context(b.Context()), again, first)), coord.ErrInvalid)
-		require.ErrorIs(t, coordtest.Err(h.Downgrade(b.Context())), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(rwlock.Downgrade(b.Context(), h)), coord.ErrInvalid)
 		require.NoError(t, <-released)
 	})
 }

@@ -35,7 +35,7 @@ func (m *Member) giveUp(ctx context.Context, cause error) error {
 		why := strings.ToValidUTF8(cause.Error(), "\uFFFD")
 		why = strings.ToValidUTF8(why[:min(len(why), longestReason)], "")
 		said := content{owner: m.barrier.client.Info().Identity, data: []byte(why)}
-		_ = m.hold.OnRelease(coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // a hold that has ended says nothing
+		_ = recipe.OnRelease(m.hold, coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // a hold that has ended says nothing
 	}
 	return m.hold.Release(ctx)
 }

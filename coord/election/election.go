@@ -171,7 +171,7 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 	if notice == h.Node() {
 		return nil
 	}
-	err := h.Attach(ctx, notice, data)
+	err := recipe.Attach(ctx, h, notice, data)
 	if errors.Is(err, coord.ErrNoAuth) {
 		return nil // its own node may not be read: it leads, and has nothing to publish
 	}

@@ -12,7 +12,7 @@ import (
 // holder is asked to give it up, and after grace more it has lost it. See
 // [recipe.Bound.MaxHold].
 //
-// A handle made inside of the hold ([Reentrant], [coord.Hold.Dup]) is bound by
+// A handle made inside of the hold ([Reentrant], [recipe.Dup]) is bound by
 // those around it while they last, one made by Acquire also by a time of its
 // own; a turn of a [LocalQueue] has the whole time.
 func MaxHold(d, grace time.Duration) Option {

@@ -35,8 +35,8 @@ import (
 // An acquire costs one request more, a release none: the record, a persistent
 // node beside the claims, is made under the hold and deleted in one transaction
 // with its node. After an unclean end an acquire costs four more. A hold that
-// [coord.Transactor.Release] releases, or whose [coord.Hold.OnRelease] is
-// called, counts as one that was not released.
+// [coord.Transactor.Release] releases, or whose [recipe.OnRelease] is called,
+// counts as one that was not released.
 func Delay(d time.Duration) Option {
 	return func(m *Mutex) error {
 		if d <= 0 {
@@ -83,7 +83,7 @@ func (m *Mutex) afterDelay(ctx context.Context, try bool) (*coord.Hold, error) {
 		err = m.client.Retry(h.Context(granting), g.begin)
 		cancel()
 		if err == nil {
-			err = h.OnRelease(coord.DeleteOp(m.record(), -1))
+			err = recipe.OnRelease(h, coord.DeleteOp(m.record(), -1))
 		}
 		if err == nil {
 			return h, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -46,7 +47,7 @@ var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 		require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 	},
 	"its client is closed": func(b coordtest.Bubble, m *lock.Mutex, _ *coord.Hold) { b.Close(m.Client()) },
-	"it is forfeited":      func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) { h.Invalidate(context.Canceled) },
+	"it is forfeited":      func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) { recipe.Invalidate(h, context.Canceled) },
 	"it is released after its loss": func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) {
 		require.NoError(b, b.Server.ExpireSession(h.Session()))
 		<-h.Done()

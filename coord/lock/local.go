@@ -27,11 +27,10 @@ import (
 // needs a node of its own.
 //
 // A turn lasts until the last handle made inside of it ([Reentrant],
-// [coord.Hold.Dup]) is released and its transactions ([coord.Hold.Txn]) are
+// [recipe.Dup]) is released and its transactions ([coord.Hold.Txn]) are
 // answered; when the outcome of one is unknown, the node is given up after the
-// turn. The node is not the turn's: [coord.Hold.Attach],
-// [coord.Transactor.Release] and [coord.Hold.Downgrade] fail with
-// [coord.ErrInvalid].
+// turn. The node is not the turn's: [recipe.Attach], [coord.Transactor.Release]
+// and rwlock.Downgrade fail with [coord.ErrInvalid].
 //
 // [coord.Hold.Release] returns immediately: a node that is given up is deleted
 // in the background, so close the client before the process ends.
@@ -291,7 +290,7 @@ func (q *local) drop() {
 // window over, or an earlier turn's transaction may still be carried out; q.mu
 // is held.
 func (q *local) take() (*coord.Hold, error) {
-	turn, err := q.hold.Dup(q.ended)
+	turn, err := recipe.Dup(q.hold, q.ended)
 	if err == nil {
 		q.taking, q.taken = true, q.taken+1
 	}

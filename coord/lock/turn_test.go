@@ -11,6 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -75,10 +76,10 @@ func TestF55ATurnLastsUntilTheLastHandleMadeInsideOfItIsReleased(t *testing.T) {
 	}
 	coordtest.InBubbles(t, map[string]nested{
 		"Nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-			return turn.Dup(nil)
+			return recipe.Dup(turn, nil)
 		},
 		"Nest, with a nest": func(_ coordtest.Bubble, _ *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
-			return turn.Dup(func() {})
+			return recipe.Dup(turn, func() {})
 		},
 		"re-entrant mutex": again,
 		"re-entrant local queue": func(b coordtest.Bubble, c *coord.Client, turn *coord.Hold) (*coord.Hold, error) {
@@ -130,12 +131,12 @@ func TestF62ATurnDoesNotDecideAboutItsNode(t *testing.T) {
 				once, err := c.Transactor("/once")
 				require.NoError(b, err)
 				turn, next := inTurn(b, c)
-				inside, err := turn.Dup(nil)
+				inside, err := recipe.Dup(turn, nil)
 				require.NoError(b, err)
 				for _, h := range []*coord.Hold{turn, inside} {
-					require.ErrorIs(b, h.Attach(b.Context(), "/part", nil), coord.ErrInvalid)
+					require.ErrorIs(b, recipe.Attach(b.Context(), h, "/part", nil), coord.ErrInvalid)
 					require.ErrorIs(b, once.Release(b.Context(), []*coord.Hold{h}, coord.CreateOp("/done", nil)), coord.ErrInvalid)
-					require.ErrorIs(b, coordtest.Err(h.Downgrade(b.Context())), coord.ErrInvalid)
+					require.ErrorIs(b, coordtest.Err(rwlock.Downgrade(b.Context(), h)), coord.ErrInvalid)
 					require.NoError(b, h.Release(b.Context()))
 				}
 				for _, n := range b.Server.Nodes() {

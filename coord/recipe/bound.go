@@ -69,7 +69,7 @@ func (b Bound) Granted(ctx context.Context, c *coord.Client, h *coord.Hold) {
 		_ = inspect.Revoke(asking, c, h.Node()) // who is not asked loses the hold all the same
 		<-asking.Done()
 		if held.Err() == nil {
-			h.Invalidate(b.heldTooLong())
+			Invalidate(h, b.heldTooLong())
 		}
 	})
 	context.AfterFunc(held, func() { due.Stop() })
@@ -95,7 +95,7 @@ func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Conte
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			h.Invalidate(fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
+			Invalidate(h, fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
 		case <-over:
 		case <-h.Done():
 		}

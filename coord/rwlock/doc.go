@@ -12,9 +12,9 @@
 //		return publish(ctx, h.Token())
 //	})
 //
-// A writer that goes on as a reader calls [coord.Hold.Downgrade]. The other way
-// round does not exist: two readers that both wanted to become writers would
-// wait for each other. It is not re-entrant, unless made so ([Reentrant]).
+// A writer that goes on as a reader calls [Downgrade]. The other way round does
+// not exist: two readers that both wanted to become writers would wait for each
+// other. It is not re-entrant, unless made so ([Reentrant]).
 //
 // # Guarantees
 //

@@ -49,7 +49,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		late := s.joins(s.lock().WriteSide())
 		last := s.joins(s.lock().ReadSide())
 		before := s.line()
-		r := coordtest.Call(s, h.Downgrade)
+		r := coordtest.Call(s, downgraded(h))
 		readers := []*coord.Hold{r, coordtest.Had(s.T, one), coordtest.Had(s.T, two)}
 		after := s.line()
 		require.Equal(s, before[1:], after[1:])
@@ -69,7 +69,7 @@ func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 			next := s.joins(side)
 			before := s.line()
 			s.watch(before, 0, 1)
-			r := coordtest.Call(s, h.Downgrade)
+			r := coordtest.Call(s, downgraded(h))
 			after := s.line()
 			require.Equal(s, before[1], after[1])
 			s.watch(after, 0, 1) // 0 by itself, too, but not immediately
@@ -94,7 +94,7 @@ func TestManyOfOneClientBehindAWriterThatDowngradesWaitForTheReader(t *testing.T
 			waiters = append(waiters, s.joins(side))
 		}
 		s.watch(s.line(), 0, 1, 2, 3, 4)
-		r := coordtest.Call(s, h.Downgrade)
+		r := coordtest.Call(s, downgraded(h))
 		s.watch(s.line(), 0, 1, 2, 3, 4)
 		waiting(s.T, waiters...)
 		require.NoError(s, r.Err())
@@ -109,14 +109,14 @@ func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 		l := rw(s.T, c, s.path)
 		h := coordtest.Acquire(s.T, l.WriteSide())
 		old := h.Context(coordtest.Limited(s.T))
-		r, err := h.Downgrade(old) // its own context does not stop it
+		r, err := rwlock.Downgrade(old, h) // its own context does not stop it
 		require.NoError(s, err)
 		require.ErrorIs(s, h.Err(), coord.ErrReleased)
 		zktest.Receive(s, coordtest.Soon, h.Done(), "the old hold's end")
 		zktest.Receive(s, coordtest.Soon, old.Done(), "the old context's end")
 		require.ErrorIs(s, context.Cause(old), coord.ErrReleased)
 		require.NoError(s, h.Release(coordtest.Limited(s.T)), "a deferred release of the old hold does no harm")
-		require.ErrorIs(s, coordtest.Err(h.Downgrade(coordtest.Limited(s.T))), coord.ErrReleased)
+		require.ErrorIs(s, coordtest.Err(rwlock.Downgrade(coordtest.Limited(s.T), h)), coord.ErrReleased)
 
 		require.Equal(s, h.Session(), r.Session())
 		carried, ok := coord.HeldIn(r.Context(coordtest.Limited(s.T)), c, s.path)
@@ -132,25 +132,25 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s.T, s.w.ConnectString())
 		reader := coordtest.Acquire(s.T, rw(s.T, c, s.path).ReadSide())
-		_, err := reader.Downgrade(coordtest.Limited(s.T))
+		_, err := rwlock.Downgrade(coordtest.Limited(s.T), reader)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "not a writer's")
 		release(s.T, reader)
 
 		m := coordtest.Acquire(s.T, mutex(s.T, c, s.path))
-		require.ErrorIs(s, coordtest.Err(m.Downgrade(coordtest.Limited(s.T))), coord.ErrInvalid)
+		require.ErrorIs(s, coordtest.Err(rwlock.Downgrade(coordtest.Limited(s.T), m)), coord.ErrInvalid)
 		release(s.T, m)
 
 		side := rw(s.T, c, s.path, rwlock.Reentrant()).WriteSide()
 		h := coordtest.Acquire(s.T, side)
 		inner, err := side.Acquire(h.Context(coordtest.Limited(s.T)))
 		require.NoError(s, err)
-		_, err = h.Downgrade(coordtest.Limited(s.T))
+		_, err = rwlock.Downgrade(coordtest.Limited(s.T), h)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "1 other handles")
 		require.NoError(s, h.Err(), "nothing has happened to the hold")
 		release(s.T, inner)
-		release(s.T, coordtest.Call(s, h.Downgrade))
+		release(s.T, coordtest.Call(s, downgraded(h)))
 	})
 }
 
@@ -160,7 +160,7 @@ func TestADowngradeWhoseRequestOrReplyIsLostIsMadeOnce(t *testing.T) {
 		each(t, func(s scene) {
 			h := s.behind()
 			lost := s.exchanges(action)
-			r := coordtest.Call(s, h.Downgrade)
+			r := coordtest.Call(s, downgraded(h))
 			require.Equal(s, 1, lost.Fired())
 			s.isReader(r, "0000000000")
 			release(s.T, r)
@@ -168,12 +168,17 @@ func TestADowngradeWhoseRequestOrReplyIsLostIsMadeOnce(t *testing.T) {
 	})
 }
 
+// downgraded is [rwlock.Downgrade] of a hold.
+func downgraded(h *coord.Hold) func(ctx context.Context) (*coord.Hold, error) {
+	return func(ctx context.Context) (*coord.Hold, error) { return rwlock.Downgrade(ctx, h) }
+}
+
 // downgrade runs a downgrade in the background until the proxy holds it.
 func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struct{}) <-chan grant {
 	s.Helper()
 	// Also the transaction that a client repeats which was quick to come back.
 	held := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Times: proxy.Always, Do: proxy.Hold(arrive)})
-	done := coordtest.Begin(ctx, h.Downgrade)
+	done := coordtest.Begin(ctx, downgraded(h))
 	zktest.Receive(s, coordtest.Soon, held.First(), "the transaction is sent")
 	return done
 }
@@ -203,7 +208,7 @@ func TestADowngradeWithAContextThatHasEndedReleases(t *testing.T) {
 		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		ended, cancel := context.WithCancel(s.Context())
 		cancel()
-		r, err := h.Downgrade(ended)
+		r, err := rwlock.Downgrade(ended, h)
 		require.ErrorIs(s, err, context.Canceled)
 		require.Nil(s, r)
 		release(s.T, h)
@@ -238,7 +243,7 @@ func TestADowngradeThatTheServerRefusesReleases(t *testing.T) {
 		h := s.behind()
 		const noAuth = -102
 		s.exchanges(proxy.Reject(noAuth))
-		r, err := h.Downgrade(coordtest.Limited(s.T))
+		r, err := rwlock.Downgrade(coordtest.Limited(s.T), h)
 		require.ErrorIs(s, err, coord.ErrNoAuth)
 		require.Nil(s, r)
 		require.Empty(s, s.line())
@@ -252,7 +257,7 @@ func TestOfTwoDowngradesOfOneHoldOneSucceeds(t *testing.T) {
 		var both sync.WaitGroup
 		for i := range results {
 			both.Go(func() {
-				results[i].Value, results[i].Err = h.Downgrade(coordtest.Limited(s.T))
+				results[i].Value, results[i].Err = rwlock.Downgrade(coordtest.Limited(s.T), h)
 			})
 		}
 		both.Wait()

@@ -85,7 +85,7 @@ func ExampleLock_AcquireWrite_downgrade() {
 	if err := publish(w.Context(ctx), w.Token()); err != nil {
 		log.Fatal(err)
 	}
-	r, err := w.Downgrade(ctx)
+	r, err := rwlock.Downgrade(ctx, w)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		for i, want := range []string{"__lock__", "__rlock__", "__lock__", "__rlock__"} {
 			require.Regexp(s, "^[0-9a-f]{32}"+want+"000000000"+string(rune('0'+i))+"$", line[i])
 		}
-		r := coordtest.Call(s, h.Downgrade)
+		r := coordtest.Call(s, downgraded(h))
 		require.Regexp(s, "/[0-9a-f]{32}__rlock__0000000000$", r.Node())
 		also := coordtest.Had(s.T, reader)
 		s.watch(s.line(), 1, 2, 3)

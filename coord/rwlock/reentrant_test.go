@@ -27,7 +27,7 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			require.NoError(s, r.Err())
 			release(s.T, r)
 			h := coordtest.Call(s, l.AcquireWrite)
-			r = coordtest.Call(s, h.Downgrade)
+			r = coordtest.Call(s, downgraded(h))
 			require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrInvalid, "after a downgrade, too")
 			release(s.T, r)
 		}

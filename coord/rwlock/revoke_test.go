@@ -60,7 +60,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		h := coordtest.Acquire(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
-		r := coordtest.Call(s, h.Downgrade)
+		r := coordtest.Call(s, downgraded(h))
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, asked, "the answer"))
 		select {
 		case <-r.Revoked():

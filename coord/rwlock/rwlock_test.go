@@ -20,7 +20,7 @@ func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
 		err := l.DoWrite(coordtest.Limited(s.T), func(ctx context.Context, h *coord.Hold) error {
 			require.Positive(s, h.Token())
 			require.ErrorIs(s, coordtest.Err(other.TryAcquireRead(ctx)), coord.ErrBusy)
-			r, err := h.Downgrade(ctx)
+			r, err := rwlock.Downgrade(ctx, h)
 			require.NoError(s, err)
 			require.NoError(s, other.DoRead(coordtest.Limited(s.T), func(context.Context, *coord.Hold) error { return nil }))
 			return r.Release(coordtest.Limited(s.T))

@@ -196,7 +196,7 @@ func (w *worker) call(held context.Context, h *coord.Hold, draining <-chan struc
 // member takes it no more before it has.
 func (w *worker) giveUp(h *coord.Hold, done <-chan error) {
 	w.trouble(w.key, LifeGivenUp, KeyGivenUp, attempt{err: ErrDrainTimeout, count: 1})
-	h.Invalidate(ErrDrainTimeout)
+	recipe.Invalidate(h, ErrDrainTimeout)
 	r := w.run
 	go func() {
 		<-done

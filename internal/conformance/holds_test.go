@@ -104,7 +104,7 @@ func sharedLock(t *testing.T) {
 		c{Name: "DoRead", Op: "acquire", Do: as.does(func(l *rwlock.Lock, ctx context.Context) error { return l.DoRead(ctx, nothing) }), Ready: again, Block: write, Requests: 3, RoundTrips: 2},
 		c{Name: "DoWrite", Op: "acquire", Do: as.does(func(l *rwlock.Lock, ctx context.Context) error { return l.DoWrite(ctx, nothing) }), Ready: again, Block: write, Requests: 3, RoundTrips: 2},
 		c{Name: "Contenders", Do: as.does(only((*rwlock.Lock).Contenders)), Ready: read, Requests: 2, RoundTrips: 2},
-		c{Name: "Downgrade", Do: as.ends(only((*coord.Hold).Downgrade)), Ready: write, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
+		c{Name: "Downgrade", Do: as.ends(only(func(h *coord.Hold, ctx context.Context) (*coord.Hold, error) { return rwlock.Downgrade(ctx, h) })), Ready: write, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
 		c{Name: "Release", Op: "release", Do: release, Ready: read, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
 	)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -191,7 +192,7 @@ func TestALockWithADelayIsSharedWithOtherLanguages(t *testing.T) {
 			h, err := m.Acquire(patient(t))
 			require.NoError(t, err)
 			peer.must(t, "acquire 100", "busy")
-			h.Invalidate(nil) // and the record stays
+			recipe.Invalidate(h, nil) // and the record stays
 			peer.must(t, "acquire 60000", "held")
 			require.ErrorIs(t, coordtest.Err(m.TryAcquire(patient(t))), coord.ErrBusy)
 			peer.must(t, "release", "released")

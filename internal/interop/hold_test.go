@@ -237,7 +237,7 @@ func (h rwlockHolder) do(command string, number int) (string, error) {
 
 func (h rwlockHolder) downgrade() {
 	var err error
-	h.hold, err = h.hold.Downgrade(h.ctx)
+	h.hold, err = rwlock.Downgrade(h.ctx, h.hold)
 	zktest.ExitOn(err)
 }
 

@@ -16,7 +16,7 @@ var election = []mutant{
 	off("election: nothing is written into a candidate's node", in(elect, "TestNothingIsWrittenInto").or(coord, "TestOnlyALeaderHasANotice"),
 		"Notice", `return node[:strings.LastIndex(node, marker)+len(marker)]`, `return node + marker[:0]`),
 	off("a part is made only while its hold's node exists", in(coord, "TestAPartIsNotMade"),
-		"Hold.Attach", `h.Txn(context.Background(), EphemeralOp(path, part.spec.Data))`,
+		"holdSteps.Attach", `h.Txn(context.Background(), EphemeralOp(path, part.spec.Data))`,
 		`c.txn(context.Background(), part.sess, []Op{EphemeralOp(path, part.spec.Data)})`),
 	off("a part goes with its hold, also when that is broken", in(coord, "TestAPartGoes"),
 		"removal.end", `r.over(cmp.Or(err, removeParts(r.claim.partsLeft())))`, `r.over(cmp.Or(err))`),

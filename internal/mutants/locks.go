@@ -61,7 +61,7 @@ var locks = []mutant{
 	off("lingering: it begins anew after each turn", in(lock, "TestALockThatLingersIsTakenAgain"),
 		"local.rest", `		case left > 0:`, `		case false:`),
 	off("Nest looks at the window", in(coord, "TestANestedHold"),
-		"Hold.Dup", `	if err := h.Err(); err != nil {
+		"holdSteps.Dup", `	if err := h.Err(); err != nil {
 		return nil, opError("dup"`,
 		`	if err := error(nil); err != nil {
 		return nil, opError("dup"`),
@@ -79,7 +79,7 @@ var locks = []mutant{
 	off("local queue: a node is given up after a transaction of unknown outcome", in(lock, "TestANodeIsGivenUpAfter"),
 		"Hold.another", `case cl.unsure:`, `case false:`),
 	off("local queue: nothing is attached to a turn", in(lock, "TestF62ATurnDoesNotDecide"),
-		"Hold.Attach", `err = errNested`, ""),
+		"holdSteps.Attach", `err = errNested`, ""),
 	off("a nest does not end the hold by a transaction", in(coord, "TestANestThatIsTheLast"),
 		"Hold.mayEnd", `case h.in != nil:`, `case false:`),
 }
@@ -116,7 +116,7 @@ var semaphore = []mutant{
 	off("max hold: the holder has the time of the grace", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
 		"Bound.Granted", `<-asking.Done()`, ""),
 	off("max hold: a hold that lasts too long ends", in(lock, "TestAHoldThatLastsTooLongEnds"),
-		"Hold.Invalidate", `h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
+		"holdSteps.Invalidate", `h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
 	off("max hold: a hold that was released in time does not cost the next", in(lock, "TestATurnThatLastsTooLong"),
 		"Bound.Granted", `asking, cancel := context.WithTimeout(held, b.asked)`, `held := context.Background()
 		asking, cancel := context.WithTimeout(held, b.asked)`).and("Bound.Granted", `due.Stop()`, `_ = due`),
@@ -131,8 +131,8 @@ var semaphore = []mutant{
 		"grant.begin", `version, err := g.wait(ctx, string(data), stat)`, `version, err := stat.Version, ctx.Err()`),
 	off("delay: one who gives up leaves the record of the one before", in(lock, "TestTheDelayGoesOn"),
 		"Mutex.afterDelay", `		if err == nil {
-			err = h.OnRelease(`, `		if err == nil || true {
-			err = h.OnRelease(`),
+			err = recipe.OnRelease(h, `, `		if err == nil || true {
+			err = recipe.OnRelease(h, `),
 	off("delay: it goes on when the one who waits is gone", in(lock, "TestTheDelayGoesOn"),
 		"grant.wait", `if begun > 0 {`, `if false {`),
 	off("delay: the first note is the beginning", in(lock, "TestTheDelayGoesOn"),
@@ -152,7 +152,7 @@ var semaphore = []mutant{
 	off("a downgrade does nothing that goes along with a release", in(coord, "TestADowngradeDoesNot"),
 		"Hold.handOver", `cl.along = nil`, ""),
 	off("a hold that is handed on decides about no node", in(coord, "TestWhatCannotGoAlong"),
-		"Hold.OnRelease", `if h.in != nil {`, `if false {`),
+		"holdSteps.OnRelease", `if h.in != nil {`, `if false {`),
 	off("command: a check that fails ends the command", in(runs, "TestALeaderWhoseCheckFails"),
 		"holding.unwell", `return h.well.Done()`, `return nil`),
 	off("command: one whose check failed says so", in(runs, "TestALeaderWhoseCheckFails"),

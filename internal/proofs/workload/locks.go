@@ -129,7 +129,7 @@ func Share(writes float64) Use {
 			return true
 		}
 		changing := w.call()
-		read, err := downgrade(w, g, func() (*coord.Hold, error) { return g.Hold.Downgrade(changing.ctx) })
+		read, err := downgrade(w, g, func() (*coord.Hold, error) { return rwlock.Downgrade(changing.ctx, g.Hold) })
 		changing.end("Downgrade", err, coord.ErrLost)
 		if err != nil {
 			w.Count("downgrades that failed")
