@@ -4,7 +4,8 @@
 // Their recipes run against the embedded server and a real one
 // (recipes_test.go): what the real server makes of them is what the embedded
 // server has to make of them too. And they contend with this module's locks for
-// one path (exclusion_test.go).
+// one path (exclusion_test.go), and so do locks written by hand
+// (handmade_test.go, unsafe_test.go).
 //
 // The programs are in testdata. The recipes print one line per check; the
 // contenders are driven by lines. They can be run by hand:

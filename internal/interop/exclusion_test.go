@@ -144,22 +144,6 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestZooKeepersOwnLockAndOthersExcludeEachOther: the recipe of ZooKeeper's
-// source tree, whose line this module stands in by a described dialect.
-func TestZooKeepersOwnLockAndOthersExcludeEachOther(t *testing.T) {
-	writeLock := Java(t, "WriteLockHold")
-	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		dialect := string(coord.ZooKeeper)
-		all := contenders{
-			contendInGo(t, w, "hold", path, "go-1", dialect), contend(t, w, writeLock, path, "zookeeper-1"),
-			contendInGo(t, w, "hold", path, "go-2", dialect), contend(t, w, writeLock, path, "zookeeper-2"),
-		}
-		all.want(t, "ready")
-		noUpdateIsLost(t, w.Admin(), path, all)
-		all.quit(t)
-	})
-}
-
 // TestARequestReachesTheHolderInTheOtherLanguage covers revocation, which
 // Curator and this module have.
 func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
