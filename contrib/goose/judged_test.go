@@ -1,7 +1,9 @@
 package goose_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	zkgoose "github.com/zkcoord/zkcoord/contrib/goose"
+	"github.com/zkcoord/zkcoord/coord/recipetest"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -37,5 +40,19 @@ func TestGooseAcceptsOurLocker(t *testing.T) {
 		require.NoError(t, err)
 		locktesting.TestProviderLocking(t, newProvider)
 		locktesting.TestConcurrentLocking(t, db, newLocker, 2*time.Second)
+	})
+}
+
+// An adapter is tested as a recipe is.
+func TestTheLockerKeepsTheRules(t *testing.T) {
+	lock := func(ctx context.Context, l *zkgoose.Locker) error { return l.Lock(ctx, nil) }
+	unlock := func(ctx context.Context, l *zkgoose.Locker) error { return l.Unlock(ctx, nil) }
+	again := func(ctx context.Context, l *zkgoose.Locker) error { return errors.Join(lock(ctx, l), unlock(ctx, l)) }
+	recipetest.Run(t, recipetest.Recipe[*zkgoose.Locker]{
+		New: zkgoose.New,
+		Calls: []recipetest.Call[*zkgoose.Locker]{
+			{Name: "Lock", Op: "acquire", Do: lock, Ready: again, Block: lock, Unblock: unlock, Requests: 2, RoundTrips: 1},
+			{Name: "Unlock", Op: "unlock", Do: unlock, Ready: lock, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
+		},
 	})
 }
