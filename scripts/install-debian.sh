@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests on real servers need and this machine lacks, from Debian's packages: a JDK, ZooKeeper,
-# Curator, Kazoo, PostgreSQL, MariaDB, SQLite, shells that complete, systemd's checker of units, Chromium, clocks that
-# are wrong, and a C compiler, which Go's race detector needs. Does nothing when all is there.
+# Curator, Kazoo, PostgreSQL, MariaDB, SQLite, curl, shells that complete, systemd's checker of units, Chromium, clocks
+# that are wrong, and a C compiler, which Go's race detector needs. Does nothing when all is there.
 #
 #	install-debian.sh [bench]	with etcd and Redis, which the benchmarks measure too
 set -euo pipefail
@@ -27,6 +27,7 @@ need postgresql -- compgen -G '/usr/lib/postgresql/*/bin/postgres'
 need mariadb-server-core -- test -x /usr/sbin/mariadbd # the program alone: no server is started
 need libsqlite3-dev -- test -e /usr/include/sqlite3.h
 need systemd -- command -v systemd-analyze
+need curl -- command -v curl
 need zsh -- command -v zsh
 need fish -- command -v fish
 need chromium -- command -v chromium

@@ -116,15 +116,17 @@ func squeezed(text string) string {
 }
 
 // What the documents show is compiled: each block of Go stands, but for its
-// indentation, in a test file.
+// indentation, in a test file, and one of Python in a program of the tests.
 func TestTheExamplesInTheDocumentsAreCompiled(t *testing.T) {
-	var compiled strings.Builder
-	for _, text := range texts(t, "*_test.go") {
-		compiled.WriteString(squeezed(text))
-	}
-	for _, b := range blocksOfKind(t, "go") {
-		if !strings.Contains(compiled.String(), squeezed(b.text)) {
-			t.Errorf("%v: no test compiles this example:\n%s", b, b.text)
+	for kind, pattern := range map[string]string{"go": "*_test.go", "python": "*.py"} {
+		var compiled strings.Builder
+		for _, text := range texts(t, pattern) {
+			compiled.WriteString(squeezed(text))
+		}
+		for _, b := range blocksOfKind(t, kind) {
+			if !strings.Contains(compiled.String(), squeezed(b.text)) {
+				t.Errorf("%v: no test has this example:\n%s", b, b.text)
+			}
 		}
 	}
 }
@@ -283,6 +285,7 @@ var kinds = map[string]string{
 	"yaml":         "checked by the types of Kubernetes, in tools/manifests",
 	"ini":          "a systemd unit, checked by systemd-analyze in packaging",
 	"properties":   "ZooKeeper's configuration: a server is started with it",
+	"python":       "part of a program that a test runs",
 	"mermaid":      "compared with the imports",
 	"text":         "for people: output, trees, drawings",
 }
