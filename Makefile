@@ -3,7 +3,7 @@ SHELL := /bin/bash
 TOOLS := $(CURDIR)/artefacts/tools
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -tags=libsqlite3
 .PHONY: test proofs lint fmt tools tidy deps zookeeper simulate faults soak mutants model fuzz kafka judges benchcmp bench \
-	bench-full bench-scale bench-deps screenshot install dist deb vuln
+	bench-full bench-scale bench-deps screenshot install dist deb image vuln
 
 test: deps
 	@scripts/test.sh
@@ -80,5 +80,7 @@ dist: # what a release consists of
 	@scripts/dist.sh all artefacts/dist linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 deb: # a Debian package for this machine alone
 	@scripts/dist.sh deb artefacts/dist
+image: # an OCI image of the command; it needs no daemon
+	@scripts/dist.sh image artefacts/dist
 vuln: # known vulnerabilities in what is linked, where the machine can reach the database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 work

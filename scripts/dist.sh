@@ -3,6 +3,7 @@
 #
 #	dist.sh install DIR	for this machine, into DIR/bin and DIR/share
 #	dist.sh deb DIR		a Debian package for this machine, into DIR
+#	dist.sh image DIR	an OCI image for Linux on amd64 and arm64, as an archive, into DIR; writes its digest
 #	dist.sh all DIR OS/ARCH...
 #				an archive for each target, a Debian package for each that is Linux, a bill of materials (CycloneDX),
 #				and SHA256SUMS, into DIR, where they replace those of older versions
@@ -83,6 +84,15 @@ install)
 deb)
 	tree linux "${host#*/}" "$work/deb"
 	deb "${host#*/}" "$work/deb"
+	;;
+image)
+	platforms=()
+	for arch in amd64 arm64; do
+		build linux $arch "$work/$arch"
+		platforms+=("$arch=$work/$arch")
+	done
+	cd tools/release && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go run -trimpath ./image "$out/zkcoord-$version.oci.tar" \
+		"$version" "$commit" "$seconds" "$(go env GOROOT)/lib/time/zoneinfo.zip" "${platforms[@]}"
 	;;
 all)
 	(cd "$out" && made | xargs rm -f SHA256SUMS)

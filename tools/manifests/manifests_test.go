@@ -93,3 +93,27 @@ func TestAFieldThatIsMisspeltIsFound(t *testing.T) {
 	var d appsv1.Deployment
 	require.ErrorContains(t, yaml.UnmarshalStrict([]byte("spec: {replica: 3}"), &d), "replica")
 }
+
+// Every manifest, and the Compose file, names the image by one name.
+func TestTheComposeFileNamesTheImageOfTheManifests(t *testing.T) {
+	document, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`image: (\S+/zkcoord:\S+)`).FindSubmatch(document)
+	require.NotNil(t, named)
+	file, err := os.ReadFile("../../packaging/compose.yaml")
+	require.NoError(t, err)
+	var compose struct {
+		Services map[string]struct {
+			Image   string   `json:"image"`
+			Command []string `json:"command"`
+		} `json:"services"`
+	}
+	require.NoError(t, yaml.Unmarshal(file, &compose))
+	require.Len(t, compose.Services, 5)
+	for name, s := range compose.Services {
+		if name != "zookeeper" {
+			require.Equal(t, string(named[1]), s.Image, name)
+			require.NotEmpty(t, s.Command, name)
+		}
+	}
+}
