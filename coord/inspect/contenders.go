@@ -154,10 +154,10 @@ func Describe(ctx context.Context, c *coord.Client, dir string, members []coord.
 		if err != nil && !errors.Is(err, coord.ErrNoAuth) {
 			return nil, err
 		}
-		own, under := dialect.Split(dialect.Kept(data))
+		own, under := dialect.Split(dialect.Kept(m.Dialect, data))
 		infos = append(infos, Contender{
 			Contender: m, Node: node, Owner: string(own), Session: stat.Owner,
-			Since: stat.Created, Token: stat.Czxid, Revoked: IsRevocation(data), Under: under,
+			Since: stat.Created, Token: stat.Czxid, Revoked: dialect.Asks(m.Dialect, data), Under: under,
 		})
 	}
 	return infos, nil

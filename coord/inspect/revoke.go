@@ -65,7 +65,7 @@ func ask(ctx context.Context, c *coord.Client, d coord.Dialect, node string) (cl
 		if notice := Notice(node); notice != node {
 			return note(ctx, c, node, notice)
 		}
-		kept := dialect.Kept(data)
+		kept := dialect.Kept(d, data)
 		if !dialect.NamesOwner(kept) {
 			kept = nil
 		}

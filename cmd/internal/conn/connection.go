@@ -34,9 +34,9 @@ type Connection struct {
 	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
 	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist."`
 	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant: see attend."`
-	Dialect        string        `default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path. For lock and elect also another recipe's: zookeeper, numbers, name=NAME or prefix=PREFIX."`
+	Dialect        string        `default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path. To lock, elect and look also another recipe's: zookeeper, numbers, name=NAME or prefix=PREFIX."`
 
-	Describes      bool     `kong:"-"` // the verb can stand in the line of a described dialect
+	describes      bool     // the verb knows of described dialects
 	EmptyVariables []string `kong:"-"` // those that were set and empty
 
 	Note    func(format string, args ...any) `kong:"-"`
@@ -102,23 +102,26 @@ func acls(values []string) []string {
 	return lines([]string{betweenACLs.ReplaceAllString(strings.Join(values, "\n"), "$1\n")})
 }
 
-// dialects returns the client's dialect, and the described one of the line that
-// the verb is to stand in, or "".
+// dialects returns the client's dialect, and the described one of the lines
+// that the verb stands in or looks at, or "".
 func (c *Connection) dialects() (client, line coord.Dialect, err error) {
 	switch d := coord.Dialect(c.Dialect); {
 	case d == "", d == coord.Curator, d == coord.Kazoo:
 		return cmp.Or(d, coord.Curator), "", nil
 	case coord.CheckDialect(d) != nil:
 		return "", "", term.UsageError("%v", coord.CheckDialect(d))
-	case !c.Describes:
-		return "", "", term.UsageError("--dialect %s describes the line of a lock or an election: it is for the verbs lock and elect, without --shared and --slots", d)
+	case !c.describes:
+		return "", "", term.UsageError("--dialect %s describes the line of a lock or an election: "+
+			"it is for lock and elect, without --shared and --slots, and for what looks at lines", d)
 	default:
 		return coord.Curator, d, nil
 	}
 }
 
-// LineDialect returns the described dialect of the line to stand in, or "".
+// LineDialect returns the described dialect of the lines to stand in or to look
+// at, or "". A verb that does not call it before it connects refuses one.
 func (c *Connection) LineDialect() coord.Dialect {
+	c.describes = true
 	_, line, _ := c.dialects()
 	return line
 }

@@ -25,7 +25,10 @@ const mostLooks = 5
 // stays in the report, with all but its name unknown. A path that does not
 // exist is no error: so a line looks before its first contender, and after its
 // last.
-func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Report, error) {
+//
+// Names that are no other recipe's are read in the described dialect d, unless
+// it is "".
+func Examine(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath) (Report, error) {
 	for looks := 1; ; looks++ {
 		names, err := client.Children(ctx, string(path))
 		switch {
@@ -34,7 +37,7 @@ func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Rep
 		case err != nil:
 			return Report{}, err
 		}
-		r, changed, err := lookAt(ctx, client, path, names)
+		r, changed, err := lookAt(ctx, client, d, path, names)
 		if err != nil || !changed || looks == mostLooks {
 			return r, err
 		}
@@ -42,10 +45,10 @@ func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Rep
 }
 
 // lookAt reads what stands behind the names in a listing of the path.
-func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) (r Report, changed bool, err error) {
+func lookAt(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, names []string) (r Report, changed bool, err error) {
 	r = newReport(string(path))
 	r.Exists = true
-	members := LineOf(names)
+	members := lineIn(names, d)
 	if !slices.ContainsFunc(members, isKnown) {
 		members = nil // special looks whether they belong to sessions
 	}
@@ -82,6 +85,17 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 // recipes, out of a listing, in the order of their age.
 func LineOf(names []string) []coord.Contender { return inspect.Among(names) }
 
+// lineIn is LineOf, with the contenders of a described dialect.
+func lineIn(names []string, d coord.Dialect) []coord.Contender {
+	line := LineOf(names)
+	for i, c := range line {
+		if described := (coord.Line{Dialect: d}).Order([]string{c.Name}, d); d != "" && !isKnown(c) && len(described) > 0 {
+			line[i] = described[0]
+		}
+	}
+	return line
+}
+
 // complete puts back into the line the contenders whose nodes were gone before
 // they were read, and says who held when it was listed.
 func complete(dir string, members []coord.Contender, read []inspect.Contender) []inspect.Contender {
@@ -103,7 +117,7 @@ var parts = map[string][]string{roundsKind: layout.DoubleBarrier, SlotsKind: lay
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
-	return isContender(name) || r.members[name] || r.Kind == roundsKind && doublebarrier.IsVector(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.ContainsFunc(r.kinds, func(kind string) bool { return slices.Contains(parts[kind], name) })
+	return isContender(name) || r.members[name] || r.shows(name) || r.Kind == roundsKind && doublebarrier.IsVector(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.ContainsFunc(r.kinds, func(kind string) bool { return slices.Contains(parts[kind], name) })
 }
 
 // hasLocks reports whether the node of that name has the locks of keys below
@@ -136,7 +150,7 @@ func isContender(name string) bool { return slices.ContainsFunc(LineOf([]string{
 // was found there.
 func (r *Report) others(names []string) (n int) {
 	for _, name := range names {
-		if !r.isOwn(name) && !isNotice(name) && !r.shows(name) {
+		if !r.isOwn(name) && !isNotice(name) {
 			n++
 		}
 	}

@@ -20,8 +20,9 @@ import (
 
 // Surveyed is where a survey looks, and how far.
 type Surveyed struct {
-	Most int    `default:"100000" placeholder:"N" help:"Look at N nodes at most."`
-	Path string `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
+	Dialect coord.Dialect `kong:"-"` // described, of lines that are no other recipe's, or ""
+	Most    int           `default:"100000" placeholder:"N" help:"Look at N nodes at most."`
+	Path    string        `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
 
 // Validate is called by kong.
@@ -72,7 +73,7 @@ func (v Surveyed) Look(parent context.Context, client *coord.Client) (*Survey, e
 		group.SetLimit(Surveyors)
 		for i, path := range level {
 			group.Go(func() (err error) {
-				if below[i], err = s.visit(ctx, client, path); err != nil && parent.Err() != nil {
+				if below[i], err = s.visit(ctx, client, v.Dialect, path); err != nil && parent.Err() != nil {
 					s.leaveOut()
 					return nil
 				}
@@ -102,7 +103,7 @@ func (s *Survey) leaveOut() {
 
 // visit reports the recipe at a path, if there is one, and returns the paths
 // below that may be recipes.
-func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) ([]string, error) {
+func (s *Survey) visit(ctx context.Context, client *coord.Client, d coord.Dialect, path string) ([]string, error) {
 	names, err := client.Children(ctx, path)
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
@@ -124,8 +125,8 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 	}
 	if mayBeRecipe(names) {
 		var changed bool
-		if r, changed, err = lookAt(ctx, client, conn.NodePath(path), names); err == nil && changed {
-			r, err = Examine(ctx, client, conn.NodePath(path))
+		if r, changed, err = lookAt(ctx, client, d, conn.NodePath(path), names); err == nil && changed {
+			r, err = Examine(ctx, client, d, conn.NodePath(path))
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return r.isOwn(name) && !r.hasLocks(name) })
 		if r.Ledger != nil {

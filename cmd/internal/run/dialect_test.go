@@ -30,5 +30,5 @@ func TestF64ALockStandsInTheLineOfAnotherRecipeAndSaysHow(t *testing.T) {
 		require.Equal(t, "led", cmdtest.On(t, w, "elect", "--dialect", dialect, at, "--", "echo", "led").Gives(0))
 	}
 	cmdtest.On(t, w, "lock", "--dialect", "unheard-of", w.Path("l"), "--", "true").Ends(term.ExitUsage, "prefix=PREFIX")
-	cmdtest.On(t, w, "ls", "--dialect", "zookeeper").Ends(term.ExitUsage, "lock and elect")
+	cmdtest.On(t, w, "remove", "--dialect", "zookeeper", "--yes", w.Path("l")).Ends(term.ExitUsage, "lock and elect")
 }

@@ -94,7 +94,6 @@ func (v *ElectVerb) Validate() error {
 
 // Run runs the command as leader, or says who leads.
 func (v *ElectVerb) Run(s *term.Streams, c *conn.Connection) error {
-	c.Describes = true
 	v.dialect = c.LineDialect()
 	switch {
 	case v.Who:

@@ -99,8 +99,9 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	c.Describes = v.Slots == nil && !v.Shared
-	v.dialect = c.LineDialect()
+	if v.Slots == nil && !v.Shared {
+		v.dialect = c.LineDialect()
+	}
 	return (&job{
 		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",

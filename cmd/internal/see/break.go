@@ -30,8 +30,9 @@ func (v *BreakVerb) Run(s *term.Streams, c *conn.Connection) error {
 			"confirm with --yes, since there is no terminal to ask on")
 	}
 	var found []look.Contender
+	d := c.LineDialect()
 	err := c.With(func(ctx context.Context, client *coord.Client) (err error) {
-		found, err = targets(ctx, client, v.Path, v.Node)
+		found, err = targets(ctx, client, d, v.Path, v.Node)
 		return err
 	})
 	if err != nil {
@@ -98,14 +99,15 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
 		return term.UsageError("--force-after %v: it must be positive; \"%s break\" forces immediately", *v.ForceAfter, term.Program)
 	}
+	d := c.LineDialect()
 	return c.With(func(ctx context.Context, client *coord.Client) error {
-		targets, err := targets(ctx, client, v.Path, v.Node)
+		targets, err := targets(ctx, client, d, v.Path, v.Node)
 		if err != nil {
 			return err
 		}
 		asked := []string{}
 		for _, t := range targets {
-			if err := inspect.Revoke(ctx, client, t.Node); err != nil {
+			if err := revoke(ctx, client, d, t); err != nil {
 				return err
 			}
 			asked = append(asked, t.Node)
@@ -131,6 +133,14 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 		}
 		return s.Print(map[string]any{"path": v.Path, "asked": asked, "gone": gone, "forced": len(forced) > 0}, "%s", told)
 	})
+}
+
+// revoke asks a contender to give up, in the words of its dialect.
+func revoke(ctx context.Context, client *coord.Client, d coord.Dialect, t look.Contender) error {
+	if t.Dialect != string(d) {
+		d = ""
+	}
+	return inspect.RevokeIn(ctx, client, d, t.Node)
 }
 
 // await waits until the nodes are gone, and returns the ones it deleted by
@@ -166,8 +176,8 @@ func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced
 }
 
 // targets are the contenders to act on: the holders, or what was named.
-func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node string) ([]look.Contender, error) {
-	r, err := look.Examine(ctx, client, path)
+func targets(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, node string) ([]look.Contender, error) {
+	r, err := look.Examine(ctx, client, d, path)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +190,7 @@ func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node
 	case node == "":
 		found = slices.DeleteFunc(found, func(c look.Contender) bool { return !c.Holds })
 		if len(found) == 0 {
-			err = heldBelow(ctx, client, path)
+			err = heldBelow(ctx, client, d, path)
 		}
 		return found, err
 	case len(found) == 0:
@@ -194,8 +204,8 @@ const mostBelow = 10_000
 
 // heldBelow fails if something below a path is held, such as the jobs of a
 // ledger: somebody who names the path may mean that.
-func heldBelow(ctx context.Context, client *coord.Client, path conn.NodePath) error {
-	below, err := look.Surveyed{Most: mostBelow, Path: string(path)}.Look(ctx, client)
+func heldBelow(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath) error {
+	below, err := look.Surveyed{Dialect: d, Most: mostBelow, Path: string(path)}.Look(ctx, client)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type Diagnosis struct {
 
 // Run looks at the servers and at the nodes below a path.
 func (v *DoctorVerb) Run(s *term.Streams, c *conn.Connection) error {
+	v.Dialect = c.LineDialect()
 	if _, err := c.Options(); err != nil {
 		return err
 	}

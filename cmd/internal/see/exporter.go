@@ -34,7 +34,7 @@ func (v *ExporterVerb) Run(s *term.Streams, c *conn.Connection) error {
 	var places []look.Surveyed
 	slices.Sort(v.Paths)
 	for _, path := range slices.Compact(v.Paths) {
-		place := look.Surveyed{Most: v.Most, Path: path}
+		place := look.Surveyed{Dialect: c.LineDialect(), Most: v.Most, Path: path}
 		if err := place.Validate(); err != nil {
 			return term.UsageError("%w", err)
 		}

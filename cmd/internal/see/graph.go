@@ -21,6 +21,7 @@ type GraphVerb struct {
 // Run says who waits for whom. A circle that is certain is a failure.
 func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 	var certain int
+	v.Dialect = c.LineDialect()
 	err := c.With(func(ctx context.Context, client *coord.Client) error {
 		found, err := v.Look(ctx, client)
 		if err != nil {

@@ -278,7 +278,7 @@ func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 		}
 		seen := 0
 		for range 150 {
-			r, err := look.Examine(coordtest.Limited(t), client, conn.NodePath(path))
+			r, err := look.Examine(coordtest.Limited(t), client, "", conn.NodePath(path))
 			require.NoError(t, err)
 			require.Zero(t, r.Others)
 			if len(r.Contenders) > 0 {

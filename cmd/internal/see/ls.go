@@ -24,6 +24,7 @@ type LsVerb struct {
 
 // Run lists the recipes at a path and below.
 func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
+	v.Dialect = c.LineDialect()
 	book, seen := look.NewAddressBook(c), new(look.Sightings)
 	show := func(ctx context.Context, client *coord.Client, s *term.Streams, to term.Page) error {
 		found, err := v.Look(ctx, client)
@@ -143,6 +144,7 @@ func (v *HeldVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if err != nil {
 		return err
 	}
+	d := c.LineDialect()
 	ctx, cancel := conn.Within(context.Background(), v.Timeout)
 	defer cancel()
 	client, err := c.Open(ctx)
@@ -156,7 +158,7 @@ func (v *HeldVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	all, text := true, ""
 	for i := range asked {
-		if err := ask(ctx, client.Synced(), &asked[i]); err != nil {
+		if err := ask(ctx, client.Synced(), d, &asked[i]); err != nil {
 			return term.ExitWith(term.ExitUnavailable, "it cannot be known whether %s is held: %w", asked[i].Path, err)
 		}
 		all = all && asked[i].Held
@@ -219,7 +221,7 @@ func runsUnder() (all []probed) {
 
 // askInside looks for the node that h names: what was granted is held as long
 // as that very node is there.
-func askInside(ctx context.Context, client *coord.Client, h *probed) error {
+func askInside(ctx context.Context, client *coord.Client, _ coord.Dialect, h *probed) error {
 	stat, there, err := client.Exists(ctx, h.Node)
 	switch {
 	case err != nil:
@@ -240,8 +242,8 @@ func (h *probed) stand(session string, there, held *float64) {
 }
 
 // askOutside looks for a holder among all at the path.
-func askOutside(ctx context.Context, client *coord.Client, h *probed) error {
-	r, err := look.Examine(ctx, client, conn.NodePath(h.Path))
+func askOutside(ctx context.Context, client *coord.Client, d coord.Dialect, h *probed) error {
+	r, err := look.Examine(ctx, client, d, conn.NodePath(h.Path))
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (v *RemoveVerb) Run(s *term.Streams, c *conn.Connection) error {
 
 // find finds out what is to be removed.
 func (v *RemoveVerb) find(ctx context.Context, client *coord.Client) (kind string, remove look.Remover, err error) {
-	r, err := look.Examine(ctx, client, v.Path)
+	r, err := look.Examine(ctx, client, "", v.Path)
 	switch {
 	case err != nil:
 		return "", nil, err

@@ -23,14 +23,15 @@ type InspectVerb struct {
 
 // Run shows the line at the path.
 func (v *InspectVerb) Run(s *term.Streams, c *conn.Connection) error {
+	d := c.LineDialect()
 	return c.With(func(ctx context.Context, client *coord.Client) error {
-		return show(ctx, client, v.Path, look.NewAddressBook(c), new(look.Sightings), s, s.Page())
+		return show(ctx, client, d, v.Path, look.NewAddressBook(c), new(look.Sightings), s, s.Page())
 	})
 }
 
 // show writes what there is at the path.
-func show(ctx context.Context, client *coord.Client, path conn.NodePath, book *look.AddressBook, seen *look.Sightings, s *term.Streams, to term.Page) error {
-	r, err := look.Examine(ctx, client, path)
+func show(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, book *look.AddressBook, seen *look.Sightings, s *term.Streams, to term.Page) error {
+	r, err := look.Examine(ctx, client, d, path)
 	if err == nil {
 		err = r.Count(ctx, client)
 	}
@@ -57,9 +58,9 @@ type TopVerb struct {
 // Run shows what inspect shows, again and again, until q is typed or it is
 // interrupted.
 func (v *TopVerb) Run(s *term.Streams, c *conn.Connection) error {
-	book, seen := look.NewAddressBook(c), new(look.Sightings)
+	book, seen, d := look.NewAddressBook(c), new(look.Sightings), c.LineDialect()
 	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *term.Streams, to term.Page) error {
-		return show(ctx, client, v.Path, book, seen, s, to)
+		return show(ctx, client, d, v.Path, book, seen, s, to)
 	})
 }
 

@@ -40,13 +40,14 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 	case !address.IP.IsLoopback() && !v.AllowRemote:
 		return term.UsageError("--listen %s: that is not loopback, and others could reach it, unencrypted; --allow-remote allows it", v.Listen)
 	}
+	d := c.LineDialect()
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
-		config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c)}
+		config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c, d)}
 		if v.AllowRemote {
 			config.Remote, config.Hosts = true, v.names()
 		}
 		if v.AllowBreak {
-			config.Acts = map[string]ui.Act{"revoke": v.act(client, inspect.Revoke), "break": v.act(client, inspect.Break)}
+			config.Acts = map[string]ui.Act{"revoke": v.act(client, d, revoke), "break": v.act(client, d, breakClaim)}
 		}
 		at := "http://" + v.host(listener) + "/" + config.Token + "/"
 		if err := s.Print(map[string]string{"url": at}, "%s\n", at); err != nil {
@@ -131,10 +132,10 @@ func (g *WaitGraph) shown(circles []look.Circle) [][]waitFor {
 	return shown
 }
 
-func (v *UIVerb) look(client *coord.Client, c *conn.Connection) func(context.Context) (any, error) {
+func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect) func(context.Context) (any, error) {
 	book, seen := look.NewAddressBook(c), new(look.Sightings)
 	return func(ctx context.Context) (any, error) {
-		found, err := look.Surveyed{Most: v.Most, Path: v.Path}.Look(ctx, client)
+		found, err := look.Surveyed{Dialect: d, Most: v.Most, Path: v.Path}.Look(ctx, client)
 		if err != nil {
 			return nil, err
 		}
@@ -144,9 +145,13 @@ func (v *UIVerb) look(client *coord.Client, c *conn.Connection) func(context.Con
 	}
 }
 
+func breakClaim(ctx context.Context, client *coord.Client, _ coord.Dialect, c look.Contender) error {
+	return inspect.Break(ctx, client, c.Node)
+}
+
 // act does something to one contender: the one with the session and the path
 // that the page showed.
-func (v *UIVerb) act(client *coord.Client, do func(context.Context, *coord.Client, string) error) ui.Act {
+func (v *UIVerb) act(client *coord.Client, d coord.Dialect, do func(context.Context, *coord.Client, coord.Dialect, look.Contender) error) ui.Act {
 	return func(ctx context.Context, target ui.Target) error {
 		if err := conn.NodePath(target.Path).Validate(); target.Path != "/" && err != nil {
 			return err
@@ -154,7 +159,7 @@ func (v *UIVerb) act(client *coord.Client, do func(context.Context, *coord.Clien
 		if target.Path != v.Path && !strings.HasPrefix(target.Path, strings.TrimSuffix(v.Path, "/")+"/") {
 			return errors.New("the page does not show " + target.Path)
 		}
-		found, err := targets(ctx, client, conn.NodePath(target.Path), target.Node)
+		found, err := targets(ctx, client, d, conn.NodePath(target.Path), target.Node)
 		if err != nil {
 			return err
 		}
@@ -172,7 +177,7 @@ func (v *UIVerb) act(client *coord.Client, do func(context.Context, *coord.Clien
 			if there && look.SessionName(stat.Owner) != target.Session {
 				return errors.New("another session has " + c.Node + " by now")
 			}
-			if err := do(ctx, client, c.Node); err != nil {
+			if err := do(ctx, client, d, c); err != nil {
 				return err
 			}
 		}

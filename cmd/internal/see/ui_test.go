@@ -181,10 +181,10 @@ func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
 	}
 	items := []*queue.Item{cmdtest.Must(theirs.Receive(t.Context())), cmdtest.Must(theirs.Receive(t.Context()))}
 	acted := []string{}
-	act := (&UIVerb{Path: "/"}).act(client, func(ctx context.Context, _ *coord.Client, node string) error {
-		acted = append(acted, node)
+	act := (&UIVerb{Path: "/"}).act(client, "", func(ctx context.Context, _ *coord.Client, _ coord.Dialect, c look.Contender) error {
+		acted = append(acted, c.Node)
 		for _, item := range items {
-			if item.Node() != node {
+			if item.Node() != c.Node {
 				require.NoError(t, item.Nack(ctx, 0))
 				items = append(items, cmdtest.Must(others.Receive(ctx)))
 			}

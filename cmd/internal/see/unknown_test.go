@@ -93,6 +93,43 @@ func TestF64EveryVerbShowsContendersOfUnknownRecipes(t *testing.T) {
 	})
 }
 
+func TestEveryVerbShowsALineThatIsDescribed(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		const dialect = "prefix=n_,revoke=please"
+		at := w.Path("app/described")
+		in := func(args ...string) *cmdtest.Process { return cmdtest.On(t, w, append(args, "--dialect", dialect)...) }
+		holder := cmdtest.On(t, w, cmdtest.Sh(at, `trap 'exit 9' TERM; `+cmdtest.Busy, "--dialect", dialect)...).Begun()
+		waiter := cmdtest.On(t, w, cmdtest.Sh(at, "exit 3", "--dialect", dialect)...)
+		zktest.Eventually(t, cmdtest.Soon, func() bool {
+			names, _, err := w.Admin().Children(at)
+			return err == nil && len(names) == 2
+		}, "nobody waits")
+
+		r := cmdtest.Parse[look.Report](t, in("--json", "inspect", at).Gives(0))
+		require.Equal(t, []string{"lock", dialect}, []string{r.Kind, r.Dialect})
+		require.Zero(t, r.Others)
+		require.Equal(t, []string{"holds", "waits"}, []string{r.Contenders[0].State, r.Contenders[1].State})
+		held, waits := r.Contenders[0].Node, r.Contenders[1].Node
+		l := cmdtest.Parse[Listing](t, in("--json", "ls", cmdtest.Below(w)).Gives(0))
+		require.Len(t, l.Recipes, 1)
+		require.Len(t, l.Recipes[0].Holders, 1)
+		g := cmdtest.Parse[WaitGraph](t, in("--json", "graph", cmdtest.Below(w)).Gives(0))
+		require.Len(t, g.Waits, 1)
+		require.Equal(t, []string{waits, held}, []string{g.Waits[0].Node, g.Waits[0].ForNode})
+		d := cmdtest.Parse[Diagnosis](t, in("--json", "doctor", cmdtest.Below(w)).Gives(0))
+		require.False(t, slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Where == at }), "%v", d)
+		u := in("ui", "--listen", "127.0.0.1:0", cmdtest.Below(w))
+		require.Equal(t, "lock", sightAt(t, u.Line()).Recipes[0].Kind)
+		u.EndsBy(syscall.SIGTERM, 0)
+		in("held", "--node", held, at).Gives(0)
+
+		cmdtest.On(t, w, "revoke", at, "--node", path.Base(held)).Ends(term.ExitFailed, "its recipe is unknown")
+		in("revoke", at, "--wait").Gives(0)
+		require.Equal(t, 9, holder.Exit())
+		require.Equal(t, 3, waiter.Exit())
+	})
+}
+
 // first is the first contender at a path by its number.
 func first(w *zktest.World, dir string) (string, error) {
 	names, _, err := w.Admin().Children(dir)

@@ -277,10 +277,11 @@ func Asks(d Dialect, data []byte) bool {
 	return request != "" && (string(line) == request || string(data) == request)
 }
 
-// Kept returns what stands behind a request to give up, or the data as they are
-// where there is none. Nil: the request took their place.
-func Kept(data []byte) []byte {
-	if IsRequest(data) {
+// Kept returns what stands behind a request to give up in a line of this
+// dialect, or the data as they are where there is none. Nil: the request took
+// their place.
+func Kept(d Dialect, data []byte) []byte {
+	if Asks(d, data) {
 		_, data, _ = bytes.Cut(data, []byte("\n"))
 	}
 	return data
@@ -329,7 +330,7 @@ func Split(data []byte) (own []byte, under []string) {
 // Own returns the data that a claim was made with, also where they stand behind
 // a request to give up. Nil: the request took their place.
 func Own(data []byte) []byte {
-	own, _ := Split(Kept(data))
+	own, _ := Split(Kept("", data))
 	return own
 }
 
