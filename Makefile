@@ -52,8 +52,9 @@ fuzz:
 	@scripts/fuzz.sh $(or $(TRIES),100000)
 kafka: # a lock fences Kafka's producers: see docs/fencing.md
 	cd internal/kafkatest && go vet ./... && go test -count=1 ./...
-judges: deps # suites that others wrote: see docs/judged.md
+judges: deps # suites that others wrote, see docs/judged.md; Vitess compiles for minutes
 	cd internal/judges && ZKTEST_SERVERS=all go test -count=1 ./...
+	cd internal/judges/vitess && go vet ./... && ZKTEST_SERVERS=all go test -count=1 ./...
 
 # Speed, on an otherwise idle machine. Some of it: make bench-full ROWS=queue SITES=one
 #	make benchcmp BASE=main [BENCH=HandOff] [COUNT=10]	Go benchmarks beside those of another revision

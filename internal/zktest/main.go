@@ -20,11 +20,12 @@ const leaksWithin = 10 * time.Second
 // process started by Child it runs that child's main function instead.
 func Main(m *testing.M) {
 	runChild()
+	before := goleak.IgnoreCurrent() // of packages that start one in init, such as glog
 	HeedSignals()
 	code := m.Run()
 	host.close(code != 0)
 	if code == 0 {
-		code = checkGoroutines()
+		code = checkGoroutines(before)
 	}
 	sayLeftOut()
 	os.Exit(code)
@@ -41,9 +42,9 @@ func HeedSignals() {
 	}
 }
 
-func checkGoroutines() int {
+func checkGoroutines(before goleak.Option) int {
 	var leaks error
-	if poll(leaksWithin, func() bool { leaks = goleak.Find(); return leaks == nil }) {
+	if poll(leaksWithin, func() bool { leaks = goleak.Find(before); return leaks == nil }) {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "zktest: goroutines left after the last test:", leaks)
