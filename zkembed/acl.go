@@ -30,7 +30,7 @@ type identity struct{ scheme, id string }
 // scheme auth to the identities of its connection. Duplicates that come from
 // the expansion stay, as on a real server. ok is false for an ACL that
 // ZooKeeper refuses.
-func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
+func fixACL(acl []ACL, by author) (fixed []ACL, ok bool) {
 	seen := make(map[ACL]struct{}, len(acl))
 	for _, a := range acl {
 		if _, twice := seen[a]; twice {
@@ -42,8 +42,8 @@ func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
 			fixed = append(fixed, a)
 		case a.Scheme == "auth":
 			n := len(fixed)
-			for _, id := range ids {
-				if id.scheme == "digest" {
+			for _, id := range by.ids {
+				if id.scheme == "digest" || id.scheme == x509Scheme {
 					fixed = append(fixed, ACL{a.Perms, id.scheme, id.id})
 				}
 			}
@@ -51,6 +51,8 @@ func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
 				return nil, false
 			}
 		case a.Scheme == "digest" && strings.Count(strings.TrimRight(a.ID, ":"), ":") == 1: // as Java splits
+			fixed = append(fixed, a)
+		case a.Scheme == x509Scheme && by.tls && strings.Contains(a.ID, "="): // a server without TLS knows no such scheme
 			fixed = append(fixed, a)
 		case a.Scheme == "ip" && parseIP(a.ID).IsValid():
 			fixed = append(fixed, a)

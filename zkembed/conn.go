@@ -2,6 +2,7 @@ package zkembed
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -68,6 +69,10 @@ func (c *conn) finished() bool {
 }
 
 func (c *conn) serve() {
+	if !c.shakeHands() {
+		c.kill()
+		return
+	}
 	var wg sync.WaitGroup
 	written := make(chan struct{})
 	wg.Go(c.read)
@@ -83,6 +88,30 @@ func (c *conn) serve() {
 	<-written
 	c.kill()
 	wg.Wait()
+}
+
+// x509Scheme is the scheme of the identities that certificates give.
+const x509Scheme = "x509"
+
+// shakeHands is TLS's handshake, which gives the connection the identity of the
+// client's certificate.
+func (c *conn) shakeHands() bool {
+	secure, ok := c.nc.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	_ = c.nc.SetDeadline(time.Now().Add(noSession))
+	if err := secure.Handshake(); err != nil {
+		c.s.cfg.log.Debug("no handshake", "client", c.remote, "err", err)
+		return false
+	}
+	_ = c.nc.SetDeadline(time.Time{})
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if certs := secure.ConnectionState().PeerCertificates; len(certs) > 0 {
+		c.ids = append(c.ids, identity{x509Scheme, certs[0].Subject.String()})
+	}
+	return true
 }
 
 // hurry gives the client lastWords to read what is being written. The time

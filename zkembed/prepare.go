@@ -22,6 +22,7 @@ const maxTTL = 1<<40 - 1
 type author struct {
 	session int64
 	ids     []identity
+	tls     bool // the server has TLS
 }
 
 // prepare checks a write against the tree in ZooKeeper's order of checks and
@@ -73,7 +74,7 @@ func (t *tree) prepareSetACL(o operation, by author) (change, Code) {
 	if !validPath(o.path) {
 		return change{}, CodeBadArguments
 	}
-	acl, ok := fixACL(o.acl, by.ids)
+	acl, ok := fixACL(o.acl, by)
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
@@ -105,7 +106,7 @@ func (t *tree) prepareCreate(o operation, by author) (change, Code) {
 	if !validMode(o) || !splittable(o.path) {
 		return change{}, CodeBadArguments
 	}
-	acl, ok := fixACL(o.acl, by.ids)
+	acl, ok := fixACL(o.acl, by)
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
@@ -165,7 +166,7 @@ func (s *Server) write(c *conn, r request) response {
 		s.endSession(c.session)
 		return response{last: true}
 	}
-	by := author{c.session.id, c.ids}
+	by := author{c.session.id, c.ids, c.s.cfg.tls != nil}
 	d := &decoder{b: r.body}
 	ops, multi := []operation(nil), r.op == OpMulti
 	if multi {

@@ -1,6 +1,8 @@
 package zkembed
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -14,6 +16,7 @@ import (
 type Server struct {
 	cfg     config
 	ln      net.Listener
+	secure  net.Listener // speaks TLS
 	started time.Time
 	done    chan struct{} // closed by Close
 	kick    chan struct{} // a session's deadline may have become nearer
@@ -51,7 +54,13 @@ func Start(opts ...Option) (*Server, error) {
 		if s.ln, err = net.Listen("tcp", cfg.addr); err != nil {
 			return nil, fmt.Errorf("zkembed: %w", err)
 		}
-		s.wg.Go(s.accept)
+		s.wg.Go(func() { s.accept(s.ln) })
+	}
+	if cfg.tls != nil {
+		if s.secure, err = net.Listen("tcp", cfg.secureAddr); err != nil {
+			return nil, errors.Join(fmt.Errorf("zkembed: %w", err), s.Close())
+		}
+		s.wg.Go(func() { s.accept(tls.NewListener(s.secure, cfg.tls)) })
 	}
 	s.wg.Go(func() { s.repeat(time.Time{}, s.expire, s.kick, nil) })
 	if cfg.reaperInterval > 0 {
@@ -95,6 +104,15 @@ func (s *Server) Addr() string {
 	return s.ln.Addr().String()
 }
 
+// SecureAddr is host:port of the listener that speaks TLS; "" without
+// [WithTLS].
+func (s *Server) SecureAddr() string {
+	if s.secure == nil {
+		return ""
+	}
+	return s.secure.Addr().String()
+}
+
 // ConnectString is what ZooKeeper clients take to find this server.
 func (s *Server) ConnectString() string { return s.Addr() }
 
@@ -114,16 +132,18 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	var err error
-	if s.ln != nil {
-		err = s.ln.Close()
+	for _, ln := range []net.Listener{s.ln, s.secure} {
+		if ln != nil {
+			err = errors.Join(err, ln.Close())
+		}
 	}
 	s.wg.Wait()
 	return err
 }
 
-func (s *Server) accept() {
+func (s *Server) accept(ln net.Listener) {
 	for {
-		nc, err := s.ln.Accept()
+		nc, err := ln.Accept()
 		if err != nil {
 			select {
 			case <-s.done:
@@ -180,6 +200,9 @@ func hostOf(remote string) string {
 // reset closes a connection in a way that its client sees a refusal rather than
 // an orderly end, where the transport can distinguish the two.
 func reset(nc net.Conn) {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
 	}
@@ -194,6 +217,8 @@ func (s *Server) wake() {
 
 type config struct {
 	addr           string
+	secureAddr     string
+	tls            *tls.Config
 	tick           time.Duration
 	minTime        time.Duration
 	maxTime        time.Duration
@@ -215,6 +240,13 @@ func WithAddr(addr string) Option {
 		c.addr = addr
 		return nil
 	}
+}
+
+// WithTLS makes the server listen by TLS on a second address, as ZooKeeper's
+// secureClientPort does; see [Server.SecureAddr]. A client's certificate, if the
+// configuration asks for one, is an identity: its subject, in scheme x509.
+func WithTLS(addr string, tls *tls.Config) Option {
+	return option(tls != nil, func(c *config) { c.secureAddr, c.tls = addr, tls }, "nil TLS configuration")
 }
 
 // WithTick sets ZooKeeper's tickTime, 2 s unless set. Sessions expire on the

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,25 +17,35 @@ import (
 )
 
 type serverVerb struct {
-	Addr    string        `default:"127.0.0.1:2181" help:"Where to listen; port 0 takes a free one."`
-	Tick    time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session timeouts are from 2 to 20 ticks."`
-	Control string        `placeholder:"HOST:PORT" help:"Let tests make faults there, on loopback, by HTTP; the URL is on the second line."`
+	Addr       string        `default:"127.0.0.1:2181" help:"Where to listen; port 0 takes a free one."`
+	Tick       time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session timeouts are from 2 to 20 ticks."`
+	Control    string        `placeholder:"HOST:PORT" help:"Let tests make faults there, on loopback, by HTTP; the URL is on the second line."`
+	SecureAddr string        `placeholder:"HOST:PORT" help:"Listen there by TLS, too, with --tls-cert and --tls-key; with --tls-ca, to clients whose certificates it signed. On the last line."`
 }
 
 // serving is what the server writes when it can be reached.
 type serving struct {
 	Connect string `json:"connect"`
 	Control string `json:"control,omitempty"`
+	Secure  string `json:"secure,omitempty"`
 }
 
-func (v serving) lines() string { return strings.TrimRight(v.Connect+"\n"+v.Control, "\n") }
+func (v serving) lines() (text string) {
+	for _, line := range []string{v.Connect, v.Control, v.Secure} {
+		if line != "" {
+			text += line + "\n"
+		}
+	}
+	return text
+}
 
 // controlWithin bounds how long a request to the control may take to come.
 const controlWithin = 10 * time.Second
 
 // Run serves until it is interrupted.
-func (v *serverVerb) Run(s *term.Streams) (err error) {
-	if _, err := conn.AddressOf("--addr", v.Addr); err != nil {
+func (v *serverVerb) Run(s *term.Streams, c *conn.Connection) (err error) {
+	opts, err := v.options(c)
+	if err != nil {
 		return err
 	}
 	interrupted := make(chan os.Signal, 1)
@@ -45,12 +54,12 @@ func (v *serverVerb) Run(s *term.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	server, err := zkembed.Start(zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick))
+	server, err := zkembed.Start(opts...)
 	if err != nil {
-		return term.ExitWith(term.ExitFailed, "%w (--addr sets the address)", err)
+		return term.ExitWith(term.ExitFailed, "%w (--addr and --secure-addr set the addresses)", err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	at := serving{Connect: server.ConnectString()}
+	at := serving{Connect: server.ConnectString(), Secure: server.SecureAddr()}
 	failed := make(chan error, 1)
 	if listener != nil {
 		token := rand.Text()
@@ -59,7 +68,7 @@ func (v *serverVerb) Run(s *term.Streams) (err error) {
 		go func() { failed <- controls.Serve(listener) }()
 		defer func() { _ = controls.Close() }()
 	}
-	if err := s.Print(at, "%s\n", at.lines()); err != nil {
+	if err := s.Print(at, "%s", at.lines()); err != nil {
 		return term.ExitWith(term.ExitFailed, "the address could not be written: %w", err)
 	}
 	if term.IsTerminal(s.Err) {
@@ -71,6 +80,21 @@ func (v *serverVerb) Run(s *term.Streams) (err error) {
 	case err := <-failed:
 		return term.ExitWith(term.ExitFailed, "--control: %w", err)
 	}
+}
+
+func (v *serverVerb) options(c *conn.Connection) ([]zkembed.Option, error) {
+	if _, err := conn.AddressOf("--addr", v.Addr); err != nil {
+		return nil, err
+	}
+	opts := []zkembed.Option{zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick)}
+	if v.SecureAddr == "" {
+		return opts, nil
+	}
+	if _, err := conn.AddressOf("--secure-addr", v.SecureAddr); err != nil {
+		return nil, err
+	}
+	config, err := c.ServerConfig()
+	return append(opts, zkembed.WithTLS(v.SecureAddr, config)), err
 }
 
 // listen returns nil without --control.

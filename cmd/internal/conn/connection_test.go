@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -223,6 +224,22 @@ func TestTheServersCanDemandACertificate(t *testing.T) {
 	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, append(args, lock...)...).Exit())
 	args = append(args, "--tls-cert", a.file("client.pem"), "--tls-key", a.file("client.key"))
 	require.Equal(t, 0, cmdtest.Start(t, append(args, lock...)...).Exit())
+}
+
+func TestTheProgramsServerSpeaksTLSToClientsWithItsCertificates(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	a.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	a.issue("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	serve := []string{"server", "--addr", "127.0.0.1:0", "--secure-addr", "127.0.0.1:0"}
+	cmdtest.Start(t, serve...).Ends(term.ExitUsage, "needs a certificate")
+	server := cmdtest.Start(t, append(serve, "--tls-cert", a.file("server.pem"), "--tls-key", a.file("server.key"), "--tls-ca", a.file("ca.pem"))...)
+	_, secure := server.Line(), server.Line()
+	lock := []string{"--zk", secure, "--connect-timeout", "2s", "--tls-ca", a.file("ca.pem"), "lock"}
+	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, append(lock, "/l", "--", "true")...).Exit())
+	lock = append(lock, "--tls-cert", a.file("client.pem"), "--tls-key", a.file("client.key"))
+	require.Equal(t, 3, cmdtest.Start(t, append(lock, "/l", "--", "sh", "-c", "exit 3")...).Exit())
+	server.EndsBy(syscall.SIGTERM, 0)
 }
 
 func TestAServerThatCannotBeTrustedIsRefused(t *testing.T) {

@@ -48,6 +48,21 @@ func (o TlsOptions) config() (*tls.Config, error) {
 	return config, nil
 }
 
+// ServerConfig is for a server that shows the certificate, and that demands one
+// by the authorities if they are named.
+func (o TlsOptions) ServerConfig() (*tls.Config, error) {
+	config, err := o.config()
+	switch {
+	case err != nil:
+		return nil, err
+	case config == nil || len(config.Certificates) == 0:
+		return nil, term.UsageError("a server that speaks TLS needs a certificate: name it with --tls-cert, and its key with --tls-key")
+	case config.RootCAs != nil:
+		config.ClientCAs, config.ClientAuth = config.RootCAs, tls.RequireAndVerifyClientCert
+	}
+	return config, nil
+}
+
 // variable is one of the environment of a further process.
 type variable struct{ name, value string }
 
