@@ -18,20 +18,6 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// described are dialects of the shapes in [coordtest.UnknownRecipes], by what
-// names begin with.
-var described = map[string]coord.Dialect{
-	"":                     coord.Numbers,
-	"x-72057602234810369-": coord.ZooKeeper,
-	"n_":                   coord.Description{Prefix: "n_"}.Dialect(),
-	"lock-":                coord.Description{Prefix: "lock-"}.Dialect(),
-	"e8bd1c07b1a3-n_":      coord.Description{Prefix: "{label:me}-n_"}.Dialect(),
-	"zlock#0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a#": coord.Description{Prefix: "zlock#{guid}#"}.Dialect(),
-	"72057602234810369-10.0.0.7:8983_solr-n_":     coord.Description{Prefix: "{session}-{label:10.0.0.8:8983_solr}-n_"}.Dialect(),
-	"_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-n_":  coord.Description{Prefix: "_c_{guid}-n_"}.Dialect(),
-	"test1_lock_": coord.Named("test1"),
-}
-
 // in is a mutex's claim in a line of the dialect.
 func in(d coord.Dialect) coord.Spec {
 	spec := strict
@@ -40,7 +26,7 @@ func in(d coord.Dialect) coord.Spec {
 }
 
 // anonymous is a line in which nothing but its owner says whose a node is.
-var anonymous = in(described["n_"])
+var anonymous = in(coordtest.Described["n_"])
 
 // eachRecovery runs f with a line whose nodes are recovered by their GUIDs when
 // a reply is lost, and with one whose nodes are recovered by their owner.
@@ -52,9 +38,9 @@ func eachRecovery(t *testing.T, f func(b bubble, spec coord.Spec)) {
 }
 
 func inDescribed(t *testing.T, f func(b bubble, begins string, spec coord.Spec)) {
-	require.Len(t, described, len(coordtest.UnknownRecipes))
+	require.Len(t, coordtest.Described, len(coordtest.UnknownRecipes))
 	for _, begins := range coordtest.UnknownRecipes {
-		runInBubble(t, "name="+begins+"0", func(b bubble) { f(b, begins, in(described[begins])) })
+		runInBubble(t, "name="+begins+"0", func(b bubble) { f(b, begins, in(coordtest.Described[begins])) })
 	}
 }
 
@@ -290,7 +276,7 @@ func TestADescribedLineCostsNoRequestMore(t *testing.T) {
 		return all
 	}
 	curators := cost(strict)
-	for _, d := range described {
+	for _, d := range coordtest.Described {
 		require.Equal(t, curators, cost(in(d)), d)
 	}
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"maps"
 	"path"
 	"testing"
 	"time"
@@ -48,6 +49,31 @@ func TestF64AContenderOfAnUnknownRecipeAndALockExcludeEachOtherAsFarAsTheLockCan
 			s.awaitNodes(1)
 			leave()
 			s.release(s.acquire(c))
+		}
+	})
+}
+
+func TestF64AContenderOfAnUnknownRecipeAndALockExcludeEachOtherOnceItIsDescribed(t *testing.T) {
+	shapes := maps.Clone(coordtest.Described)
+	shapes["x-0100b9c3a1e40001-"] = coord.Description{Prefix: "x-{session:hex}-"}.Dialect()
+	each(t, func(s scene) {
+		c, other := s.client(), s.client()
+		for begins, dialect := range shapes {
+			_, leave := s.stranger(s.dir(), begins)
+			require.ErrorIs(s, coordtest.Err(s.mutex(c).TryAcquire(s.Context())), coord.ErrForeign)
+			m, beside := must(lock.New(c, s.dir(), lock.Dialect(dialect))), must(lock.New(other, s.dir(), lock.Dialect(dialect)))
+			require.ErrorIs(s, coordtest.Err(m.TryAcquire(s.Context())), coord.ErrBusy, begins)
+			waiting := coordtest.Begin(s.Context(), m.Acquire)
+			s.awaitNodes(2)
+			_, leaveToo := s.stranger(s.dir(), begins)
+			require.Empty(s, waiting, begins)
+			leave()
+			h := coordtest.Had(s, waiting)
+			require.ErrorIs(s, coordtest.Err(beside.TryAcquire(s.Context())), coord.ErrBusy, begins)
+			s.release(h)
+			require.ErrorIs(s, coordtest.Err(beside.TryAcquire(s.Context())), coord.ErrBusy, begins)
+			leaveToo()
+			s.release(must(beside.TryAcquire(s.Context())))
 		}
 	})
 }
