@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,13 @@ type AddressBook struct {
 	c     *conn.Connection
 	known map[string]conn.Remote
 	asked time.Time
+	all   bool // servers have answered
+}
+
+// Known is which client had which session when the servers were asked last, and
+// whether all of them answered.
+func (b *AddressBook) Known() (sessions map[string]conn.Remote, asked time.Time, all bool) {
+	return b.known, b.asked, b.all
 }
 
 func NewAddressBook(c *conn.Connection) *AddressBook { return &AddressBook{c: c} }
@@ -25,9 +33,7 @@ func (b *AddressBook) Fill(ctx context.Context, r *Report) {
 	if len(r.Contenders) == 0 && r.Queue == nil {
 		return
 	}
-	if pause := time.Duration(len(b.known)) * askForEach; time.Since(b.asked) > min(max(pause, askFirst), askLast) {
-		b.ask(ctx)
-	}
+	b.Refresh(ctx)
 	for i, c := range r.Contenders {
 		if is, known := b.known[c.Session]; known {
 			r.Contenders[i].Hear(is)
@@ -40,6 +46,13 @@ func (b *AddressBook) Fill(ctx context.Context, r *Report) {
 		if item.InHand {
 			r.Queue.First[i].Hear(b.known[item.Session])
 		}
+	}
+}
+
+// Refresh asks the servers, unless they were asked a moment ago.
+func (b *AddressBook) Refresh(ctx context.Context) {
+	if pause := time.Duration(len(b.known)) * askForEach; time.Since(b.asked) > min(max(pause, askFirst), askLast) {
+		b.ask(ctx)
 	}
 }
 
@@ -78,16 +91,17 @@ func (h Heard) Silence() string {
 
 // ask asks all servers together.
 func (b *AddressBook) ask(ctx context.Context) {
+	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	addresses, _ := conn.AddressesOf(b.c.ZK)
-	told := make([]map[string]conn.Remote, len(addresses))
+	told, answers := make([]map[string]conn.Remote, len(addresses)), make([]bool, len(addresses))
 	var asking sync.WaitGroup
 	for i, address := range addresses {
-		asking.Go(func() { told[i], _ = b.c.Connections(ctx, address) })
+		asking.Go(func() { told[i], answers[i] = b.c.Connections(ctx, address) })
 	}
 	asking.Wait()
-	b.known, b.asked = map[string]conn.Remote{}, time.Now()
+	b.known, b.asked, b.all = map[string]conn.Remote{}, begun, !slices.Contains(answers, false)
 	for _, sessions := range told {
 		maps.Copy(b.known, sessions)
 	}

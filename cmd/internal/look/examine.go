@@ -251,7 +251,7 @@ func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.
 	}
 	if err == nil {
 		r.is("barrier")
-		r.Closed = &Closing{By: strings.ToValidUTF8(by, "�"), Age: term.Seconds(max(0, time.Since(at)))}
+		r.Closed = &Closing{By: strings.ToValidUTF8(by, "�"), Age: term.Seconds(max(0, time.Since(at))), At: at}
 	}
 	return err
 }

@@ -195,6 +195,12 @@ func (l *LedgerReport) count(res once.Result, line string) {
 	}
 }
 
+// Newest are the jobs that were begun last, the newest first.
+func (l *LedgerReport) Newest(most int) []once.Result {
+	all := slices.SortedFunc(slices.Values(l.all), func(a, b once.Result) int { return b.Begun.Compare(a.Begun) })
+	return all[:min(len(all), most)]
+}
+
 // keys names some jobs in a state.
 func (l *LedgerReport) keys(state once.State) string {
 	var keys []string

@@ -43,6 +43,9 @@ type QueueReport struct {
 	Oldest    float64      `json:"oldest"`         // age in seconds of the oldest item that nobody has; 0: there is none
 	First     []ItemReport `json:"first"`          // some claimed ones, and the next ones
 
+	Put, Taken uint32    `json:"-"` // items so far, by the servers' count, which may have begun anywhere
+	OldestPut  time.Time `json:"-"` // when the oldest item was put that nobody has
+
 	queue  *queue.Queue
 	taken  []string                     // the names of the claimed items
 	claims map[string]inspect.Contender // as far as they were read, by item name
@@ -64,6 +67,9 @@ type ItemReport struct {
 	Heard              // claimed: of the consumer
 	Owner      string  `json:"owner"`   // claimed: of the consumer, if known
 	Revoked    bool    `json:"revoked"` // claimed: the consumer was asked to give it back
+
+	PutAt     time.Time `json:"-"`
+	HeldSince time.Time `json:"-"` // zero: it is not claimed, or that is not known
 }
 
 // inQueue finds out whether there is a queue at path, and returns its
@@ -85,6 +91,9 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	q.Items, q.InHand, q.taken = len(items), len(taken), taken
 	r.is(QueueKind)
 	r.Queue = q
+	if stat, _, err := client.Exists(ctx, layout.QueueAt(client.Info().Dialect, string(path)).Entries); err == nil {
+		q.Put, q.Taken = uint32(stat.Cversion+stat.Children)/2, uint32(stat.Cversion-stat.Children)/2
+	}
 	dead := layout.QueueAt(client.Info().Dialect, layout.QueueAt(client.Info().Dialect, string(path)).Dead)
 	if stat, found, err := client.Exists(ctx, dead.Entries); err == nil && found {
 		q.Dead, q.Unseen = int(stat.Children), int(stat.Children)
@@ -147,7 +156,7 @@ func (q *QueueReport) date(ctx context.Context, items []string) error {
 	}
 	found, err := q.queue.PeekAt(ctx, oldest)
 	for _, item := range found {
-		q.Oldest = term.Seconds(max(0, time.Since(item.Put)))
+		q.Oldest, q.OldestPut = term.Seconds(max(0, time.Since(item.Put))), item.Put
 	}
 	return err
 }
@@ -253,13 +262,13 @@ func (q *QueueReport) place(c *Contender) {
 func (q *QueueReport) item(i queue.Peeked) ItemReport {
 	item := ItemReport{
 		Name: i.Name, Priority: i.Priority, Deliveries: i.Deliveries, Age: term.Seconds(max(0, time.Since(i.Put))),
-		Size: len(i.Data), Data: Beginning(i.Data), DataBase64: term.NotText(i.Data),
+		Size: len(i.Data), Data: Beginning(i.Data), DataBase64: term.NotText(i.Data), PutAt: i.Put,
 	}
 	item.DataBase64 = item.DataBase64[:min(len(item.DataBase64), mostData)]
 	if claim, found := q.claims[i.Name]; found {
 		item.InHand = true
 		if !claim.Since.IsZero() { // else the claim may not be read
-			item.Held = term.Seconds(max(0, time.Since(claim.Since)))
+			item.Held, item.HeldSince = term.Seconds(max(0, time.Since(claim.Since))), claim.Since
 			item.Session, item.Orphan = SessionName(claim.Session), isNoSession(claim.Session)
 		}
 		item.Owner, item.Revoked = q.ownerOf(claim), claim.Revoked

@@ -29,6 +29,7 @@ type ScheduleReport struct {
 	Members     int       `json:"members"`      // the processes that run them
 	NextDue     *float64  `json:"next_due"`     // seconds until the next slot is due, below 0 when it is overdue; null: not known, or there is none
 	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than there is between two slots, or ""
+	Next        time.Time `json:"-"`            // zero: not known, or there is none
 	unserved    string
 }
 
@@ -52,7 +53,7 @@ func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.N
 	}
 	r.is(cronKind)
 	r.Schedule = &ScheduleReport{
-		Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead), unserved: Unserved(state),
+		Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead), Next: state.Next, unserved: Unserved(state),
 	}
 	for _, slot := range state.Open {
 		r.Schedule.Open = append(r.Schedule.Open, cron.Key(slot))

@@ -25,6 +25,9 @@ type ShardsReport struct {
 	Moving  int `json:"moving"`  // of these, the plan gives to another than who has them
 	Failing int `json:"failing"` // of these, the function fails, or does not return in time
 
+	Plan   *shards.Plan    `json:"-"`
+	Status []shards.Status `json:"-"` // of each key
+
 	unowned, failing []string
 }
 
@@ -52,7 +55,7 @@ func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.N
 	}
 	members, err := Children(ctx, client, string(path)+"/"+layout.Shards[1])
 	r.is(shardsKind)
-	r.Shards = &ShardsReport{Members: len(LineOf(members)), Keys: len(keys)}
+	r.Shards = &ShardsReport{Members: len(LineOf(members)), Keys: len(keys), Plan: plan, Status: keys}
 	for _, key := range keys {
 		if key.Life == shards.LifeFailing || key.Life == shards.LifeGivenUp {
 			r.Shards.Failing++

@@ -45,8 +45,9 @@ type Report struct {
 
 // Closing is who has set a barrier, and when.
 type Closing struct {
-	By  string  `json:"by"`
-	Age float64 `json:"age"`
+	By  string    `json:"by"`
+	Age float64   `json:"age"`
+	At  time.Time `json:"-"`
 }
 
 type Contender struct {
@@ -66,6 +67,8 @@ type Contender struct {
 	Token   int64    `json:"token"`
 	Revoked bool     `json:"revoked"`
 	Under   []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it says
+
+	Made time.Time `json:"-"` // the node, by the servers' clock
 }
 
 func (r *Report) contender(position int, info inspect.Contender) Contender {
@@ -73,7 +76,7 @@ func (r *Report) contender(position int, info inspect.Contender) Contender {
 		Position: position, Holds: info.Holds, State: "waits", Kind: cmp.Or(info.Kind, UnknownKind), Owner: info.Owner,
 		Dialect: string(info.Dialect), Session: SessionName(info.Session), Age: term.SinceThen(info.Since),
 		Orphan: !info.Since.IsZero() && isNoSession(info.Session),
-		Node:   info.Node, Token: info.Token, Revoked: info.Revoked, Under: info.Under,
+		Node:   info.Node, Token: info.Token, Revoked: info.Revoked, Under: info.Under, Made: info.Since,
 	}
 	if c.Holds {
 		c.State = "holds"

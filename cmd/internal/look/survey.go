@@ -208,7 +208,7 @@ func (s Extent) String() string {
 func (s *Survey) Whole() (whole []Report) {
 	var keepers []int // of keys
 	for _, r := range s.Recipes {
-		of := slices.IndexFunc(keepers, func(i int) bool { return whole[i].keeps(r.Path) })
+		of := slices.IndexFunc(keepers, func(i int) bool { return whole[i].HasKey(r.Path) })
 		if of < 0 {
 			if r.Ledger != nil || r.Shards != nil {
 				keepers = append(keepers, len(whole))
@@ -224,8 +224,8 @@ func (s *Survey) Whole() (whole []Report) {
 	return whole
 }
 
-// keeps reports whether the path is of one of the recipe's own keys.
-func (r Report) keeps(path string) bool {
+// HasKey reports whether the path is of one of the recipe's own keys.
+func (r Report) HasKey(path string) bool {
 	keys := layout.Once[0]
 	if r.Shards != nil {
 		keys = layout.Shards[2]

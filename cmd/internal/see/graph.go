@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
@@ -79,6 +80,7 @@ type waitFor struct {
 	Delays  []string `json:"delays"`    // the nodes of the holds that end after the grant: it was made under them, or may have been
 
 	around []string // the paths of the holds that it was made under
+	made   time.Time
 
 	Away bool `json:"for_away,omitempty"` // what is waited for is kept for an owner that is away
 }
@@ -127,13 +129,13 @@ func graphOf(s *look.Survey) *WaitGraph {
 			other := all[i]
 			g.Waits = append(g.Waits, waitFor{
 				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
-				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node], false,
+				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node], p.Made, false,
 			})
 		}
 		for _, k := range s.KeptFrom(p) {
 			g.Waits = append(g.Waits, waitFor{
 				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
-				"", k.Owner, k.Node, false, append([]string{}, delays[p.Node]...), around[p.Node], true,
+				"", k.Owner, k.Node, false, append([]string{}, delays[p.Node]...), around[p.Node], p.Made, true,
 			})
 		}
 	}

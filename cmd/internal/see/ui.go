@@ -24,6 +24,7 @@ type UIVerb struct {
 	AllowRemote bool          `help:"Listen beyond loopback, too, unencrypted."`
 	AllowBreak  bool          `help:"Let the page revoke and break, each after a question."`
 	Every       time.Duration `default:"2s" positive:"" help:"How often to look, while the page is looked at."`
+	Always      bool          `help:"Look also while nobody looks at the page, so that it knows what happened meanwhile."`
 	Most        int           `default:"10000" placeholder:"N" help:"Look at N nodes at most."`
 	Path        string        `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
@@ -42,12 +43,13 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	d := c.LineDialect()
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
-		config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c, d)}
+		past := newRecorder(client, v.Every)
+		config := ui.Config{Token: rand.Text(), Every: v.Every, Always: v.Always, Within: c.ConnectTimeout, Look: v.look(client, c, d, past), Node: v.node(client, d)}
 		if v.AllowRemote {
 			config.Remote, config.Hosts = true, v.names()
 		}
 		if v.AllowBreak {
-			config.Acts = map[string]ui.Act{"revoke": v.act(client, d, revoke), "break": v.act(client, d, breakClaim)}
+			config.Acts = map[string]ui.Act{"revoke": v.act(client, d, revoke), "break": v.act(client, d, breaking(past))}
 		}
 		at := "http://" + v.host(listener) + "/" + config.Token + "/"
 		if err := s.Print(map[string]string{"url": at}, "%s\n", at); err != nil {
@@ -82,90 +84,74 @@ func (v *UIVerb) host(listener net.Listener) string {
 	return net.JoinHostPort(machine, port)
 }
 
-// What a page shows at most.
-const (
-	mostSeen       = 1000 // recipes, and waits
-	mostContenders = 50   // of a recipe
-)
-
-// sight is what the page shows: what ls, inspect and graph print.
-type sight struct {
-	Path        string      `json:"path"`
-	Recipes     []sighted   `json:"recipes"`      // by path
-	MoreRecipes int         `json:"more_recipes"` // that are not in the list
-	Circles     [][]waitFor `json:"circles"`
-	Possible    [][]waitFor `json:"possible_circles"`
-	Waits       []waitFor   `json:"waits"`
-	MoreWaits   int         `json:"more_waits"`
-	look.Extent
-}
-
-// sighted is a recipe with the first of its contenders.
-type sighted struct {
-	look.Report
-	Waiting int    `json:"waiting"`
-	More    int    `json:"more"`  // contenders
-	Keeps   string `json:"keeps"` // of a recipe that is no line: what it has below it, in a few words
-}
-
-func sightOf(s *look.Survey) sight {
-	g := graphOf(s)
-	found := sight{
-		Path: s.Path, Recipes: []sighted{}, MoreRecipes: max(0, len(s.Recipes)-mostSeen), Circles: g.shown(g.certain), Possible: g.shown(g.perhaps),
-		Waits: g.Waits[:min(len(g.Waits), mostSeen)], MoreWaits: max(0, len(g.Waits)-mostSeen), Extent: s.Extent,
-	}
-	for _, r := range s.Recipes[:min(len(s.Recipes), mostSeen)] {
-		one := sighted{Report: r, Waiting: r.Waiting(), More: max(0, len(r.Contenders)-mostContenders), Keeps: r.Keeps()}
-		one.Odd, one.Contenders = r.Oddities(), r.Contenders[:len(r.Contenders)-one.More]
-		found.Recipes = append(found.Recipes, one)
-	}
-	return found
-}
-
-// shown are the first waits of the first circles.
-func (g *WaitGraph) shown(circles []look.Circle) [][]waitFor {
-	shown := [][]waitFor{}
-	for _, c := range circles[:min(len(circles), mostContenders)] {
-		waits := g.within(c)
-		shown = append(shown, waits[:min(len(waits), mostContenders)])
-	}
-	return shown
-}
-
-func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect) func(context.Context) (any, error) {
-	book, seen := look.NewAddressBook(c), new(look.Sightings)
+func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect, past *recorder) func(context.Context) (any, error) {
+	book := look.NewAddressBook(c)
 	return func(ctx context.Context) (any, error) {
+		began := time.Now()
+		stamps := past.stamps(ctx)
 		found, err := look.Surveyed{Dialect: d, Most: v.Most, Path: v.Path}.Look(ctx, client)
 		if err != nil {
 			return nil, err
 		}
-		found.Date(seen)
+		book.Refresh(ctx)
 		found.Hear(ctx, book)
-		return sightOf(found), nil
+		seen := sightOf(found, time.Now())
+		seen.past = past.see(found, stamps, book, began)
+		return seen, nil
 	}
 }
 
-func breakClaim(ctx context.Context, client *coord.Client, _ coord.Dialect, c look.Contender) error {
-	return inspect.Break(ctx, client, c.Node)
+// breaking is inspect.Break of a claim, which is remembered as such.
+func breaking(past *recorder) func(context.Context, *coord.Client, coord.Dialect, look.Contender) error {
+	return func(ctx context.Context, client *coord.Client, _ coord.Dialect, c look.Contender) error {
+		past.breaks(c.Node, true)
+		err := inspect.Break(ctx, client, c.Node)
+		if err != nil {
+			past.breaks(c.Node, false)
+		}
+		return err
+	}
+}
+
+// shown are the nodes of the contender with the session and the path that the
+// page showed.
+func (v *UIVerb) shown(ctx context.Context, client *coord.Client, d coord.Dialect, target ui.Target) ([]look.Contender, error) {
+	if err := conn.NodePath(target.Path).Validate(); target.Path != "/" && err != nil {
+		return nil, err
+	}
+	if target.Path != v.Path && !strings.HasPrefix(target.Path, strings.TrimSuffix(v.Path, "/")+"/") {
+		return nil, errors.New("the page does not show " + target.Path)
+	}
+	found, err := targets(ctx, client, d, conn.NodePath(target.Path), target.Node)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(c look.Contender) bool { return c.Session != target.Session })
+	if len(found) == 0 {
+		return nil, errors.New("another session has " + target.Node + " by now")
+	}
+	return found, nil
+}
+
+// node reads the data of a contender's node.
+func (v *UIVerb) node(client *coord.Client, d coord.Dialect) func(context.Context, ui.Target) (any, error) {
+	return func(ctx context.Context, target ui.Target) (any, error) {
+		found, err := v.shown(ctx, client, d, target)
+		if err != nil {
+			return nil, err
+		}
+		data, _, err := client.Get(ctx, found[0].Node)
+		return term.DataOf(data), err
+	}
 }
 
 // act does something to one contender: the one with the session and the path
 // that the page showed.
 func (v *UIVerb) act(client *coord.Client, d coord.Dialect, do func(context.Context, *coord.Client, coord.Dialect, look.Contender) error) ui.Act {
 	return func(ctx context.Context, target ui.Target) error {
-		if err := conn.NodePath(target.Path).Validate(); target.Path != "/" && err != nil {
-			return err
-		}
-		if target.Path != v.Path && !strings.HasPrefix(target.Path, strings.TrimSuffix(v.Path, "/")+"/") {
-			return errors.New("the page does not show " + target.Path)
-		}
-		found, err := targets(ctx, client, d, conn.NodePath(target.Path), target.Node)
+		found, err := v.shown(ctx, client, d, target)
 		if err != nil {
 			return err
-		}
-		found = slices.DeleteFunc(found, func(c look.Contender) bool { return c.Session != target.Session })
-		if len(found) == 0 {
-			return errors.New("another session has " + target.Node + " by now")
 		}
 		fresh := client.Synced()
 		for _, c := range found {

@@ -83,7 +83,7 @@ func TestF64EveryVerbShowsContendersOfUnknownRecipes(t *testing.T) {
 		e.EndsBy(syscall.SIGTERM, 0)
 		u := cmdtest.On(t, w, "ui", "--listen", "127.0.0.1:0", cmdtest.Below(w))
 		seen := sightAt(t, u.Line())
-		require.Equal(t, look.UnknownKind, seen.Recipes[0].Kind)
+		require.Equal(t, look.UnknownKind, seen.Recipes[alone].Kind)
 		u.EndsBy(syscall.SIGTERM, 0)
 
 		// lock
@@ -119,7 +119,7 @@ func TestEveryVerbShowsALineThatIsDescribed(t *testing.T) {
 		d := cmdtest.Parse[Diagnosis](t, in("--json", "doctor", cmdtest.Below(w)).Gives(0))
 		require.False(t, slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Where == at }), "%v", d)
 		u := in("ui", "--listen", "127.0.0.1:0", cmdtest.Below(w))
-		require.Equal(t, "lock", sightAt(t, u.Line()).Recipes[0].Kind)
+		require.Equal(t, "lock", sightAt(t, u.Line()).Recipes[at].Kind)
 		u.EndsBy(syscall.SIGTERM, 0)
 		in("held", "--node", held, at).Gives(0)
 

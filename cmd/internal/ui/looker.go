@@ -16,13 +16,14 @@ type looker struct {
 	look          func(context.Context) (any, error)
 	every, within time.Duration
 	acts          []string
+	always        bool
 	looks         sync.WaitGroup
 
 	mu     sync.Mutex
 	done   chan struct{} // closed: no look is under way
 	began  time.Time     // the last look
 	next   time.Time     // not before then
-	seen   json.RawMessage
+	seen   sights
 	seenAt time.Time // when the look began that saw it
 	failed error     // the last look
 
@@ -35,7 +36,7 @@ func newLooker(ctx context.Context, c Config) *looker {
 	close(done)
 	return &looker{
 		ctx: ctx, look: c.Look, every: c.Every, within: c.Within, acts: slices.AppendSeq([]string{}, maps.Keys(c.Acts)),
-		done: done, seen: json.RawMessage("null"),
+		done: done, always: c.Always, seen: sights{last: json.RawMessage("null")},
 	}
 }
 
@@ -50,14 +51,31 @@ func (l *looker) renew() {
 	l.changes++
 }
 
+// keep looks as long as ctx lasts, if that is wanted.
+func (l *looker) keep() {
+	if !l.always {
+		return
+	}
+	for next := time.NewTicker(l.every); l.ctx.Err() == nil; {
+		l.start()
+		select {
+		case <-next.C:
+		case <-l.ctx.Done():
+		}
+	}
+}
+
 // state is what viewers see.
 type state struct {
-	Seen  json.RawMessage `json:"seen"`  // null: nothing yet
-	Age   float64         `json:"age"`   // of what was seen, in seconds
-	Old   bool            `json:"old"`   // looks fail since, or take too long
-	Error string          `json:"error"` // of the last look
-	Every float64         `json:"every"` // seconds
-	Acts  []string        `json:"acts"`  // what the page may do
+	Seen    json.RawMessage `json:"seen"`    // null: nothing yet
+	Whole   bool            `json:"whole"`   // or else, only what is new since the version that the viewer has
+	Version int             `json:"version"` // to ask with
+	Now     float64         `json:"now"`     // Unix seconds
+	Age     float64         `json:"age"`     // of what was seen, in seconds
+	Old     bool            `json:"old"`     // looks fail since, or take too long
+	Error   string          `json:"error"`   // of the last look
+	Every   float64         `json:"every"`   // seconds
+	Acts    []string        `json:"acts"`    // what the page may do
 }
 
 const (
@@ -66,7 +84,7 @@ const (
 )
 
 // state waits a moment for the look that is under way, if there is one.
-func (l *looker) state(ctx context.Context) state {
+func (l *looker) state(ctx context.Context, has int) state {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for range 2 { // the look that is under way may have begun before a renewal
@@ -77,7 +95,8 @@ func (l *looker) state(ctx context.Context) state {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := state{Seen: l.seen, Every: l.every.Seconds(), Acts: l.acts, Old: l.failed != nil || l.isSlow()}
+	s := state{Version: l.seen.version, Now: float64(time.Now().UnixMilli()) / 1000, Every: l.every.Seconds(), Acts: l.acts, Old: l.failed != nil || l.isSlow()}
+	s.Seen, s.Whole = l.seen.since(has)
 	if l.failed != nil {
 		s.Error = l.failed.Error()
 	}
@@ -130,6 +149,7 @@ func (l *looker) once() {
 		l.next = time.Now().Add(l.every)
 	}
 	if err == nil {
-		l.seen, l.seenAt = data, l.began
+		l.seen.take(data)
+		l.seenAt = l.began
 	}
 }

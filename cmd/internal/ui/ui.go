@@ -18,19 +18,22 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // Config is what the page shows and does, and who may see it.
 type Config struct {
-	Token  string                             // the first segment of every path
-	Hosts  []string                           // names by which browsers may ask for the page, besides localhost and loopback addresses
-	Remote bool                               // any address will do for a name
-	Look   func(context.Context) (any, error) // what is written as JSON
-	Acts   map[string]Act                     // by their names
-	Every  time.Duration                      // how often to look, while a viewer asks
-	Within time.Duration                      // bounds each look and each act
+	Token  string                                     // the first segment of every path
+	Hosts  []string                                   // names by which browsers may ask for the page, besides localhost and loopback addresses
+	Remote bool                                       // any address will do for a name
+	Look   func(context.Context) (any, error)         // what is written as JSON
+	Acts   map[string]Act                             // by their names
+	Node   func(context.Context, Target) (any, error) // the data of a node, as JSON
+	Every  time.Duration                              // how often to look, while a viewer asks
+	Always bool                                       // look also while nobody asks
+	Within time.Duration                              // bounds each look and each act
 }
 
 // Act does something about the contender that the target names, and about no
@@ -43,6 +46,10 @@ type Target struct {
 	Node    string `json:"node"`
 	Session string `json:"session"`
 }
+
+func (t Target) isWhole() bool { return t.Path != "" && t.Node != "" && t.Session != "" }
+
+var errTarget = errors.New("path, node and session are needed")
 
 const (
 	requestWithin = 10 * time.Second       // bounds how long a request may take to come
@@ -61,6 +68,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		ReadTimeout: requestWithin, WriteTimeout: requestWithin + c.Within + patience, IdleTimeout: requestWithin + 2*c.Every,
 		MaxHeaderBytes: 16 << 10,
 	}
+	look.looks.Go(look.keep)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -102,7 +110,26 @@ func newHandler(c Config, look *looker) http.Handler {
 		mux.HandleFunc(at, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, kind, data) })
 	}
 	mux.HandleFunc("GET /look", func(w http.ResponseWriter, r *http.Request) {
-		answerJSON(w, http.StatusOK, look.state(r.Context()))
+		has, err := strconv.Atoi(r.FormValue("has"))
+		if err != nil {
+			has = -1
+		}
+		answerJSON(w, http.StatusOK, look.state(r.Context(), has))
+	})
+	mux.HandleFunc("GET /node", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), c.Within)
+		defer cancel()
+		target := Target{Path: r.FormValue("path"), Node: r.FormValue("node"), Session: r.FormValue("session")}
+		if c.Node == nil || !target.isWhole() {
+			answerJSON(w, http.StatusBadRequest, map[string]string{"error": errTarget.Error()})
+			return
+		}
+		told, err := c.Node(ctx, target)
+		if err != nil {
+			answerJSON(w, http.StatusConflict, map[string]string{"error": err.Error()})
+			return
+		}
+		answerJSON(w, http.StatusOK, told)
 	})
 	mux.HandleFunc("POST /act/{name}", func(w http.ResponseWriter, r *http.Request) {
 		status, err := c.act(r)
@@ -130,8 +157,8 @@ func (c Config) act(r *http.Request) (status int, err error) {
 	if err := body.Decode(&target); err != nil {
 		return http.StatusBadRequest, err
 	}
-	if slices.Contains([]string{target.Path, target.Node, target.Session}, "") {
-		return http.StatusBadRequest, errors.New("path, node and session are needed")
+	if !target.isWhole() {
+		return http.StatusBadRequest, errTarget
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), c.Within)
 	defer cancel()

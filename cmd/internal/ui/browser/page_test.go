@@ -117,26 +117,34 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 
 	b := browse(t, ctx)
 	console := grumbles(b)
-	b.do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Navigate(p.url))
+	b.do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Navigate(p.url+"#open=/locks/backup"))
 	b.shows("#state", "live")
-	b.shows("#tree", "/backup lock billing ")
-	b.await(`!document.querySelector("#nobody").hidden`)
+	b.shows("#rows", "/locks/backup")
+	b.shows("#rows", "billing ")
+	b.await(`document.querySelector("#waiting").hidden`)
 
 	value[bool](b, `window.sameDocument = true`)
 	waits := report.acquire(ctx, "/locks/backup")
-	b.shows("#tree", "1 waiting")
-	b.shows("#tree", "waits report ")
+	b.shows("#rows", "1 waiting")
+	b.shows("#rows .body", "waitsreport ")
 	b.shows("#waits", "report ")
-	b.await(`document.querySelector("#nobody").hidden`)
+	b.await(`!document.querySelector("#waiting").hidden`)
 	require.True(t, value[bool](b, `window.sameDocument`), "the page was not loaded anew")
 
-	b.shows("#tree", `<script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}gnp.exe`)
-	b.shows("#tree", `/<img src=x onerror=alert(3)>`)
+	b.shows("#rows", `<script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}gnp.exe`)
+	b.shows("#rows", `/<img src=x onerror=alert(3)>`)
 	require.Zero(t, value[int](b, `document.querySelectorAll("main script, main img").length`))
 	fits(b)
 
-	const button = `//li[contains(@class, "row") and contains(., %q)]//button[. = %q]`
-	b.click(button, "report", "revoke")
+	const button = `//tr[contains(., %q)]//button[. = %q]`
+	const inDialog = `//dialog[@id = "node"]//*[. = %q]`
+	require.Equal(t, 1, value[int](b, `document.querySelectorAll("#rows .body button.revoke").length`), "only beside the holder")
+	require.Zero(t, value[int](b, `document.querySelectorAll("#rows button.break").length`), "beside nobody")
+	b.click(button, "report", "details")
+	b.shows("#node", "/locks/backup/_c_")
+	b.shows("#node-data", "report ")
+	fits(b)
+	b.click(`//dialog[@id = "node"]//button[. = "revoke"]`)
 	b.shows("#confirm", "report")
 	b.shows("#confirm", "/locks/backup/_c_")
 	fits(b)
@@ -146,7 +154,7 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	b.shows("#confirm", "billing")
 	b.click(`//button[@id = "go"]`)
 	happens(t, ctx, held.Revoked(), "it is asked for")
-	b.shows("#tree", "asked to give up")
+	b.shows("#rows", "asked to give up")
 	require.NoError(t, held.Release(ctx))
 	next := <-waits
 	require.NotNil(t, next)
@@ -155,18 +163,19 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 		require.Fail(t, "what was cancelled was carried out")
 	default:
 	}
-	b.shows("#tree", "/backup lock report ")
-	b.await(`!document.querySelector("#nobody").hidden`)
-	b.click(button, "report", "break")
+	b.await(`document.querySelector("#waiting").hidden`)
+	b.click(button, "report", "details")
+	b.click(inDialog, "By force …")
+	b.click(`//dialog[@id = "node"]//button[. = "break"]`)
 	b.click(`//button[@id = "go"]`)
 	happens(t, ctx, next.Done(), "it is broken")
-	b.await(`!document.querySelector("#tree").textContent.includes("backup")`)
+	b.shows("#rows", "broken, by this page")
 	require.Empty(t, value[string](b, `document.querySelector("#told").textContent`))
 	require.Empty(t, console(), "the page has nothing to complain about")
 
 	server.Stop()
 	b.shows("#state", "The servers cannot be asked")
-	b.shows("#tree", "/<img src=x onerror=alert(3)>")
+	b.shows("#rows", "/<img src=x onerror=alert(3)>")
 	server.Resume()
 	b.shows("#state", "live")
 	p.end(t)
@@ -199,9 +208,9 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 		return in
 	}
 	first := enter("first")
-	b.shows("#tree", "no round yet; 1 of 2 have come")
+	b.shows("#rows", "no round yet; 1 of 2 have come")
 	members := []*doublebarrier.Member{<-enter("second"), <-first}
-	b.shows("#tree", "round 1 is open: 2 of 2 inside")
+	b.shows("#rows", "round 1 is open: 2 of 2 inside")
 	var leaving sync.WaitGroup
 	for _, m := range members {
 		leaving.Go(func() {
@@ -209,7 +218,7 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 		})
 	}
 	leaving.Wait()
-	b.shows("#tree", "round 1 is over; nobody waits")
+	b.shows("#rows", "round 1 is over; nobody waits")
 }
 
 // How long somebody holds, and is silent, is up to the answer that the page
@@ -217,22 +226,25 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	require.NotNil(t, <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l"))
+	holder := newWorker(t, ctx, servers, "billing")
+	require.NotNil(t, <-holder.acquire(ctx, "/l"))
 	b := browse(t, ctx)
-	b.do(chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url))
-	b.shows("#tree", ", there for ")
-	require.NotContains(t, value[string](b, `document.querySelector("#tree").textContent`), "silent")
-	value[bool](b, `{
+	b.do(chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url + "#open=/l"))
+	b.shows("#rows", ", for ")
+	require.NotContains(t, value[string](b, `document.querySelector("#rows").textContent`), "1 silent")
+	value[bool](b, fmt.Sprintf(`{
 		const ask = Response.prototype.json;
 		Response.prototype.json = async function () {
 			const answer = await ask.call(this);
-			Object.assign(answer.seen.recipes[0].contenders[0], { held_for: 60, silent_for: 7, session_timeout: 10 });
+			const since = answer.now - 60;
+			answer.seen.silent = { %q: [answer.now - 7, 10] };
+			for (const i of Object.values(answer.seen.intervals ?? {})) i.begin = [since, since];
 			return answer;
 		};
 		true
-	}`)
-	b.shows("#tree", ", for 1 min")
-	b.shows("#tree", "silent for 7.0 s of 10 s")
+	}`, fmt.Sprintf("%#x", holder.Info().SessionID)))
+	b.shows("#rows", "1 silent")
+	b.shows("#rows", "silent 7.0 s of 10 s")
 }
 
 // Another site's page, in the same browser, that has learnt the whole URL.
@@ -429,7 +441,7 @@ func takePicture(t *testing.T) {
 	b.shows("#circles", "report")
 	newWorker(t, ctx, servers, "cron").acquire(ctx, "/backup")
 	b.shows("#waits", "cron ")
-	require.Equal(t, 5, value[int](b, `document.querySelectorAll("#waits .row").length`), "each wait once: three below a hold of the circle, and one below another")
+	require.Equal(t, 5, value[int](b, `document.querySelectorAll("#waits .party").length`), "each wait once: three below a hold of the circle, and one below another")
 	data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(picture, data, 0o644))

@@ -1,6 +1,7 @@
 // The page asks what there is, as long as it is looked at, and shows it. What
 // comes from the servers gets into the page by set alone, as text.
-import { age, chains, plural, shown, tree } from "./shape.js";
+import * as shape from "./shape.js";
+const { age, between, plural, shown } = shape;
 
 const at = (id) => document.getElementById(id);
 const questions = {
@@ -11,30 +12,42 @@ const questions = {
 let every = 2000; // milliseconds
 let lastAnswer = Date.now();
 let acts = [];
-let fewEnough = true; // to show all lines from the beginning
+let seen = null; // what the servers were seen to have
+let version = -1; // of it
+let clock = 0; // the server's less this machine's, in seconds
+let rows = []; // all of them
+
+const now = () => Date.now() / 1000 + clock;
+
+// --- elements
 
 function set(element, text) {
   const safe = shown(text);
   if (element.textContent !== safe) element.textContent = safe;
 }
 
-// make makes an element of a class, with what is in it.
+// make makes an element of a class, with what is in it: elements, or text.
 function make(tag, kind, ...children) {
   const element = document.createElement(tag);
   if (kind) element.className = kind;
-  element.append(...children);
+  element.append(...children.map((c) => (c instanceof Node ? c : shown(c))));
+  return element;
+}
+
+// svg makes an element of a drawing.
+function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined) element.setAttribute(name, typeof value === "number" ? Math.round(value * 10) / 10 : shown(value));
+  }
+  element.append(...children.map((c) => (c instanceof Node ? c : shown(c))));
   return element;
 }
 
 // keyed brings the elements in a list up to date with the items. An element
 // stays with its item, so that it keeps what is open, selected and in focus.
 function keyed(list, items, key, create, update) {
-  const wanted = new Map();
-  for (const item of items) {
-    let k = key(item);
-    while (wanted.has(k)) k += "'";
-    wanted.set(k, item);
-  }
+  const wanted = new Map(items.map((item) => [key(item), item]));
   const there = new Map();
   for (const element of [...list.children]) {
     if (wanted.has(element.key)) there.set(element.key, element);
@@ -49,68 +62,250 @@ function keyed(list, items, key, create, update) {
   }
 }
 
-// row makes an element with a part for each class, which parts has by class.
-function row(tag, ...kinds) {
-  const element = make(tag, "row");
-  element.parts = {};
-  for (const kind of kinds) {
-    element.parts[kind] = make(kind === "owner" || kind === "name" ? "bdi" : "span", kind);
-    element.append(element.parts[kind], " ");
-  }
-  return element;
+// same leaves an element as it is, unless what it is made of has changed.
+function same(element, of, remake) {
+  const key = JSON.stringify(of);
+  if (element.madeOf === key) return;
+  element.madeOf = key;
+  element.replaceChildren(...remake());
 }
 
-// buttons are those for the acts there are, on what targetOf returns.
-function buttons(targetOf) {
-  const all = make("span", "acts");
-  for (const act of Object.keys(questions).filter((name) => acts.includes(name))) {
-    const button = make("button", act);
-    button.type = "button";
-    set(button, act);
-    button.setAttribute("aria-label", act + " " + shown(targetOf().owner || "unknown"));
-    button.addEventListener("click", () => ask(act, targetOf()));
-    all.append(button);
+// table makes one, with a caption, in a box of its own to scroll in, or brings
+// the one in a box up to date. A cell is text, or [text, class], or what makes
+// an element, and of what: the element stays as long as that does.
+function table(caption, heads, lines, box = newTable()) {
+  set(box.caption, caption);
+  box.setAttribute("aria-label", shown(caption));
+  same(box.head, heads, () => heads.map((h) => (h ? Object.assign(make("th", "", h), { scope: "col" }) : make("td"))));
+  keyed(box.lines, lines, (l) => l.key, () => make("tr"), (line, { cells }) => {
+    while (line.children.length > cells.length) line.lastChild.remove();
+    cells.forEach((c, n) => {
+      const cell = line.children[n] ?? line.appendChild(make("td"));
+      if (c?.make) {
+        same(cell, c.of, () => [c.make()].flat());
+        return;
+      }
+      const [text, kind] = Array.isArray(c) ? c : [c, ""];
+      set(cell, text);
+      if (cell.className !== kind) cell.className = kind;
+    });
+  });
+  return box;
+}
+
+function newTable() {
+  const parts = { caption: make("caption"), head: make("tr"), lines: make("tbody") };
+  const box = make("div", "scroll", make("table", "", parts.caption, make("thead", "", parts.head), parts.lines));
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  return Object.assign(box, parts);
+}
+
+const swatched = (owner) => ({ of: owner, make: () => [legendOf(owner), bdi(owner)] });
+
+const bdi = (text) => make("bdi", "", text);
+const clockOf = (t) => (t ? new Date(t * 1000).toLocaleTimeString([], { hour12: false }) : "");
+
+// --- the place in the page, which is in its address
+
+const start = { q: "", f: "", k: "", s: "trouble", r: "5", open: [] };
+let place = placeOf(location.hash);
+
+function placeOf(hash) {
+  const p = new URLSearchParams(hash.slice(1));
+  const of = Object.fromEntries(Object.entries(start).map(([k, v]) => [k, k === "open" ? p.getAll("open") : p.get(k) ?? v]));
+  if (!["1", "5", "30", "120"].includes(of.r)) of.r = start.r;
+  return of;
+}
+
+function go(change) {
+  place = { ...place, ...change };
+  const p = new URLSearchParams();
+  for (const [k, v] of Object.entries(place)) {
+    if (k === "open") v.forEach((path) => p.append("open", path));
+    else if (v !== start[k]) p.set(k, v);
+  }
+  history.replaceState(null, "", "#" + p);
+  draw();
+}
+addEventListener("hashchange", () => {
+  place = placeOf(location.hash);
+  draw();
+});
+
+// --- timelines
+
+const marks = {
+  released: ["released", (x, y, h) => svg("path", { class: "released", d: `M${x} ${y}v${h}` })],
+  lost: ["lost: silent until its session ended", (x, y, h) => svg("path", { class: "lost", d: `M${x - 5} ${y}h10l-5 ${Math.min(h, 11)}z` })],
+  crashed: ["crashed: its connection was gone, then its session", (x, y, h) => svg("path", { class: "crashed", d: `M${x - 4} ${y + h / 2 - 4}l8 8m0 -8l-8 8` })],
+  broken: ["broken, by this page", (x, y, h) => svg("path", { class: "broken", d: `M${x} ${y + h / 2 - 6}l5 6l-5 6l-5 -6z` })],
+  "": ["ended, it is not known how", (x, y, h) => svg("circle", { class: "not-known", cx: x, cy: y + h / 2, r: 3.5 })],
+};
+
+// scale is where a time is in a drawing that is so wide.
+function scale(width) {
+  const to = now(), from = to - place.r * 60;
+  const x = (t) => Math.max(0, Math.min(width, ((t - from) / (to - from)) * width));
+  return { from, to, x, width };
+}
+
+let hatches = 0;
+function hatched(width, height, y = 0) {
+  const id = "hatch" + hatches++ % 100000;
+  const pattern = svg("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    svg("path", { class: "hatch", d: "M0 0v6" }));
+  return [svg("defs", {}, pattern), svg("rect", { class: "unknown", x: 0, y, width, height, fill: `url(#${id})` })];
+}
+
+// bars draws who held, as far as it is known. The intervals of one lane do not
+// overlap, except in what can be held by several.
+function bars(sc, intervals, y, height, labels) {
+  const all = [...hatched(sc.width, height, y)];
+  const ends = [];
+  for (const i of intervals) {
+    const from = Math.max(i.begin[1], sc.from), to = shape.until(i, seen);
+    if (to < sc.from || (i.end && i.end[1] < sc.from)) continue;
+    const x = sc.x(from), width = Math.max(i.nobody ? 0.5 : 2, sc.x(to) - x);
+    const what = i.nobody ? "nobody" : i.owner || "unknown";
+    const data = { "data-owner": i.nobody ? "" : i.owner, "data-begin": i.begin.join(), "data-end": i.end?.join(), "data-how": i.how ?? "", "data-nobody": i.nobody };
+    const title = svg("title", {}, what + ", " + lasting(i) + (i.end && !i.nobody ? ", " + marks[i.how ?? ""][0] : ""));
+    if (i.nobody) {
+      const middle = y + height / 2;
+      all.push(svg("g", { class: "gap", ...data }, title, svg("rect", { class: "known", x, y, width, height }),
+        svg("path", { class: i.nobody === "sure" ? "base-line" : "at-looks", d: `M${x} ${middle}h${width}` }),
+        ...(width > 38 ? [svg("text", { class: "faint", x: x + width / 2, y: middle - 2, "text-anchor": "middle" }, age(to - i.begin[1]))] : [])));
+      continue;
+    }
+    all.push(svg("g", { class: "hold", ...data }, title, svg("rect", { class: shape.colour(i.owner), x, y: y + 1, width, height: height - 2, rx: 2 }),
+      ...(labels && width > 30 ? [svg("text", { class: "on", x: x + 4, y: y + height / 2 + 4 }, fitted(what, width - 8))] : [])));
+    if (i.end && i.end[0] >= sc.from) ends.push(marks[i.how ?? ""][1](x + width, y + 1, height - 2));
+  }
+  return [...all, ...ends];
+}
+
+const fitted = (text, width) => (text.length * 6.2 <= width ? text : text.slice(0, Math.max(1, Math.floor(width / 6.2) - 1)) + "…");
+
+function lasting(i) {
+  const to = shape.until(i, seen);
+  if (!i.begin[0] && !i.nobody) return (i.end ? "for at least " : "for at least ") + age(to - i.begin[1]);
+  return i.end ? "for " + between(i.end[0] - i.begin[1], i.begin[0] ? i.end[1] - i.begin[0] : undefined) : "since " + age(now() - i.begin[1]);
+}
+
+// waiters draws how many waited, as far as a look has shown it.
+function waiters(sc, steps, y, height) {
+  const most = Math.max(1, ...steps.map((s) => s.waiting));
+  return steps.filter((s) => s.waiting > 0 && s.to >= sc.from).map((s) => {
+    const x = sc.x(s.from), width = Math.max(1, sc.x(s.to) - x), tall = Math.max(2, (s.waiting / most) * height);
+    return svg("g", { class: "wait", "data-waiting": s.waiting, "data-from": s.from, "data-to": s.to }, svg("title", {}, plural(s.waiting, "waits", "wait")),
+      svg("rect", { class: "waiters", x, y: y + height - tall, width, height: tall }),
+      ...(width > 16 && height > 10 ? [svg("text", { x: x + 2, y: y + height - 1 }, String(s.waiting))] : []));
+  });
+}
+
+// plot draws lines of what was so from look to look, and of what it is below.
+function plot(sc, lines, height, unit, limit) {
+  const most = Math.max(1, limit ?? 0, ...lines.flatMap((l) => l.steps.filter((s) => s.to >= sc.from).map((s) => s.value)));
+  const y = (v) => height - 2 - (v / most) * (height - 14);
+  const all = [...hatched(sc.width, height)];
+  for (const s of runsIn(sc)) all.push(svg("rect", { class: "known", x: s.x, y: 0, width: s.width, height }));
+  all.push(svg("path", { class: "grid", d: `M0 ${height - 2}h${sc.width}` }));
+  for (const l of lines) {
+    let d = "", area = "", last = null;
+    for (const s of l.steps.filter((s) => s.to >= sc.from)) {
+      const x0 = sc.x(s.from), x1 = sc.x(s.to);
+      d += last === s.from ? `V${y(s.value)}H${x1}` : `M${x0} ${y(s.value)}H${x1}`;
+      area += `M${x0} ${height - 2}V${y(s.value)}H${x1}V${height - 2}z`;
+      last = s.to;
+    }
+    if (l.area) all.push(svg("path", { class: "area", d: area }));
+    all.push(svg("path", { class: "edge " + (l.kind ?? ""), d }));
+  }
+  if (limit) all.push(svg("path", { class: "edge limit", d: `M0 ${y(limit)}H${sc.width}` }));
+  all.push(svg("text", { class: "faint", x: 2, y: 10 }, "most " + (unit === "s" ? age(most) : Math.round(most * 100) / 100 + (unit ?? ""))));
+  return all;
+}
+
+function runsIn(sc) {
+  return seen.runs.filter(([, to]) => to >= sc.from).map(([from, to]) => ({ x: sc.x(from), width: Math.max(1, sc.x(to) - sc.x(from)) }));
+}
+
+// axis draws times below or above a picture.
+function axis(sc, y) {
+  const step = [10, 30, 60, 300, 600, 1200, 1800].find((s) => (sc.to - sc.from) / s <= sc.width / 70) ?? 1800;
+  const all = [];
+  for (let t = Math.ceil(sc.from / step) * step; t < sc.to; t += step) {
+    const text = new Date(t * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false, ...(step < 60 ? { second: "2-digit" } : {}) });
+    all.push(svg("path", { class: "grid", d: `M${sc.x(t)} ${y}v4` }), svg("text", { class: "faint", x: sc.x(t), y: y + 14, "text-anchor": sc.x(t) < 24 ? "start" : "middle" }, text));
   }
   return all;
 }
 
-function drawTree(list, branches) {
-  keyed(list, branches, (b) => b.name, newBranch, (element, b) => {
-    const r = b.recipe;
-    const p = element.summary.parts;
-    set(p.name, b.name);
-    set(p.quiet, r ? r.kind + (r.limit ? " of " + r.limit : "") + (r.dialect && r.dialect !== "curator" ? ", " + r.dialect : "") : "");
-    set(p.holds, r ? holding(r) : "");
-    set(p.waiting, r?.waiting ? r.waiting + " waiting" : "");
-    set(p.odd, (r?.odd ?? []).join("; "));
-    drawLine(element, r);
-    drawTree(element.below, b.below);
-    element.line.hidden = !r;
-    element.below.hidden = b.below.length === 0;
+// ticks draws the slots of a schedule, or the attempts of a ledger.
+function ticks(sc, jobs, next, height) {
+  const all = [svg("rect", { class: "known", x: 0, y: 0, width: sc.width, height }), svg("path", { class: "grid", d: `M0 ${height / 2}h${sc.width}` })];
+  for (const j of jobs.filter((j) => (j.due || j.begun) >= sc.from)) {
+    const x = Math.max(4, sc.x(j.due || j.begun)), y = height / 2;
+    const shapes = {
+      done: `M${x} ${y - 7}v14`, failed: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`, corrupt: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`,
+      running: `M${x - 4} ${y - 5}l8 5l-8 5z`, unfinished: `M${x - 4} ${y + 5}h8l-4 -9z`,
+    };
+    const late = lateness(j) > lateAfter ? ", late by " + age(lateness(j)) : "";
+    all.push(svg("g", { class: "tick", "data-key": j.key, "data-state": j.state }, svg("title", {}, j.key + ": " + j.state + late),
+      ...(late ? [svg("path", { class: "unfinished", "stroke-width": 2, d: `M${x} ${y + 9}H${sc.x(j.begun)}` })] : []),
+      svg("path", { class: j.state, fill: "none", "stroke-width": 2.5, d: shapes[j.state] ?? shapes.done })));
+  }
+  if (next) all.push(svg("text", { class: "faint", x: sc.width - 2, y: 10, "text-anchor": "end" }, next > now() ? "next in " + age(next - now()) : "due since " + age(now() - next)));
+  return all;
+}
+
+const lateAfter = 5; // seconds
+const lateness = (job) => (job.due && job.begun ? job.begun - job.due : 0);
+
+// strip draws the keys of shards, coloured by who has them.
+function strip(width, recipe, height) {
+  const keys = recipe.keys, each = width / keys.length;
+  return keys.map((k, n) => {
+    const x = n * each, w = Math.max(0.5, each - (each > 4 ? 1 : 0));
+    const state = !k.owner ? "unowned" : seen.silent[k.session] ? "silent" : k.moving ? "moving" : "owned";
+    const cell = svg("g", { class: "key", "data-key": k.key, "data-owner": k.owner, "data-state": state },
+      svg("title", {}, k.key + ": " + (k.owner || "nobody") + (k.moving ? ", moves to " + (k.desired || "nobody") : "") + (state === "silent" ? ", silent" : "")),
+      svg("rect", k.owner ? { class: shape.colour(k.owner), x, y: 2, width: w, height: height - 4 } : { class: "frame crashed", x: x + 1, y: 3, width: Math.max(0.5, w - 2), height: height - 6 }));
+    if (state === "moving") cell.append(svg("path", { class: "known", d: `M${x} 2h${Math.min(w, 9)}l-${Math.min(w, 9)} 9z` }), svg("path", { class: "warn-fill", fill: "none", stroke: "#fff", d: `M${x + w / 2 - 3} ${height / 2 - 3}l4 3l-4 3` }));
+    if (state === "silent") cell.append(svg("path", { class: "hatch", d: `M${x} ${height - 3}L${x + w} 3` }));
+    return cell;
   });
 }
 
-function newBranch(branch) {
-  const element = make("li");
-  element.summary = row("summary", "name", "quiet", "holds", "waiting", "odd");
-  element.line = make("ul", "line");
-  element.below = make("ul", "below");
-  const details = make("details", "", element.summary, element.line, element.below);
-  details.open = fewEnough || !branch.recipe;
-  element.append(details);
-  return element;
+// --- what a row shows
+
+const exclusive = ["lock", "rwlock", "election", "barrier", "unknown", "mixed", ""];
+
+// picture is the small drawing of a row: what changes in what is there.
+function picture(row, width, height) {
+  const sc = scale(width), r = row.recipe;
+  const steps = shape.steps(row.points, seen);
+  const of = (name) => steps.map((s) => ({ ...s, value: s[name] }));
+  if (r?.keys?.length) return strip(width, r, height);
+  if (r?.jobs || row.kind === "cron" || row.kind === "once") return ticks(sc, r?.jobs ?? [], r?.schedule?.next, height);
+  if (row.kind === "queue") return plot(sc, [{ steps: of("items"), area: true }], height);
+  if (!exclusive.includes(row.kind)) return [...plot(sc, [{ steps: of("holders"), area: true }], height, "", r?.limit || r?.round?.members)];
+  return [...bars(sc, row.intervals, 0, height - 7, true), ...waiters(sc, steps, height - 6, 6)];
 }
 
-// holding says who holds a recipe, and for how long.
-function holding(r) {
-  if (r.closed) return "closed by " + r.closed.by + " for " + age(r.closed.age);
-  if (r.queue) return plural(r.queue.items, "item", "items") + ", " + r.queue.in_hand + " in hand";
+// saying says in a few words who has it, and since when.
+function saying(row) {
+  const r = row.recipe;
+  if (!r) return "nobody; nothing is there any more";
+  if (r.closed) return "closed by " + r.closed.by + " for " + age(now() - r.closed.at);
+  if (r.queue) return plural(r.queue.items, "item", "items") + ", " + r.queue.in_hand + " in hand" + (r.queue.oldest ? ", oldest " + age(now() - r.queue.oldest) : "");
   if (r.round) return roundOf(r.round);
+  if (r.schedule) return scheduleOf(r);
   if (r.keeps) return r.keeps;
-  const holders = r.contenders.filter((c) => c.holds);
-  if (holders.length === 0) return "";
-  const more = holders.length > 1 ? " and " + (holders.length - 1) + " more" : "";
-  return (holders[0].owner || "unknown") + more + ", " + since(holders[0]);
+  if (row.holders.length === 0) return "nobody";
+  if (r.limit) return row.holders.length + " of " + r.limit + " held";
+  const more = row.holders.length > 1 ? " and " + (row.holders.length - 1 + (r.more ?? 0)) + " more" : "";
+  return (row.holders[0].owner || "unknown") + more + ", " + since(row, row.holders[0]);
 }
 
 // roundOf says how a double barrier's round stands, as inspect does.
@@ -120,89 +315,381 @@ function roundOf(round) {
   return last + (round.waiting > 0 ? "; " + round.waiting + " of " + round.members + " have come" : "; nobody waits");
 }
 
+function scheduleOf(r) {
+  const good = (r.jobs ?? []).find((j) => j.state === "done");
+  const text = [good ? "last success " + age(now() - (good.due || good.begun)) + " ago" : r.jobs?.length ? "none ended well" : "no slot on record"];
+  if (r.schedule.next) text.push(r.schedule.next > now() ? "next in " + age(r.schedule.next - now()) : "due since " + age(now() - r.schedule.next));
+  if (r.schedule.left_out) text.push(r.schedule.left_out + " left out");
+  return text.join(", ");
+}
+
 // since is for how long a contender holds, if that is known, or else how long
 // its node is there, its wait included.
-function since(c) {
-  if (c.held_for === null) return "there for " + age(c.age);
-  return (c.held_at_most ? "for at most " : "for ") + age(c.held_for);
+function since(row, c) {
+  const i = row.lasts.get(c.node);
+  if (!i?.begin[0]) return c.made ? "there for " + age(now() - c.made) : "";
+  const most = now() - i.begin[0], least = now() - i.begin[1];
+  return (most - least > Math.max(3, most / 10) ? "for at most " : "for ") + age(most);
 }
 
-// drawLine shows the contenders of a recipe, and the items in hand at a queue.
-function drawLine(element, r) {
-  const lines = [];
-  for (const item of (r?.queue?.first ?? []).filter((i) => i.in_hand)) {
-    lines.push({ path: r.path, node: item.name, session: item.session, owner: item.owner, state: "in hand", kind: "item",
-      age: item.held, revoked: item.revoked, orphan: item.orphan, address: item.address,
-      silent_for: item.silent_for, session_timeout: item.session_timeout, holds: true, may: true });
-  }
-  for (const c of r?.contenders ?? []) lines.push({ ...c, path: r.path, may: !r.queue });
-  if (r?.more) lines.push({ path: r.path, node: "", state: "… and " + r.more + " more" });
-  keyed(element.line, lines, (l) => l.node + " " + l.session, newLine, (line, l) => {
-    line.shows = l;
-    const p = line.parts;
-    set(p.state, l.state);
-    p.state.className = l.holds ? "state holds" : "state";
-    set(p.owner, l.node && (l.owner || "unknown"));
-    set(p.age, l.holds && l.node && l.held_for !== undefined ? since(l) : age(l.age));
-    set(p.quiet, [l.kind, l.session && !l.orphan && "session " + l.session, l.address].filter(Boolean).join(", "));
-    set(p.odd, [l.orphan && "belongs to no session", l.revoked && "asked to give up",
-      l.silent_for > l.session_timeout / 2 && "silent for " + age(l.silent_for) + " of " + age(l.session_timeout)].filter(Boolean).join(", "));
-  });
+// silence is a bar of how long a client has been silent, in its session's time.
+function silence(session) {
+  const is = seen.silent[session];
+  if (!is) return ["heard of", "quiet"];
+  const [from, timeout] = is;
+  const silent = Math.max(0, now() - from), part = Math.min(1, silent / timeout);
+  return { of: [session, Math.round(part * 100), timeout], make: () => {
+    const kind = part > 0.66 ? "bad" : "warn";
+    const fill = make("span");
+    fill.style.width = 100 * part + "%";
+    const bar = make("span", "silence " + kind, fill);
+    bar.setAttribute("aria-hidden", "true");
+    return [bar, make("span", kind, "silent " + age(Math.min(silent, timeout)) + " of " + age(timeout))];
+  } };
 }
 
-function newLine(l) {
-  const line = row("li", "state", "owner", "age", "quiet", "odd");
-  line.shows = l;
-  if (l.may) line.append(buttons(() => line.shows));
-  return line;
-}
-
-function drawWaits(list, nodes) {
-  keyed(list, nodes, (n) => n.node + " " + (n.wait?.for_node ?? ""), newWait, (element, n) => {
-    const p = element.who.parts;
-    set(p.owner, n.owner || "unknown");
-    set(p.state, n.wait ? "waits " + age(n.wait.age) + " for " + n.wait.path : n.holds ? "holds " + n.holds : "");
-    p.state.className = n.holds ? "state holds" : "state";
-    set(p.quiet, "session " + n.session);
-    drawWaits(element.below, n.below);
-    element.below.hidden = n.below.length === 0;
-  });
-}
-
-function newWait() {
+function newRow(row) {
   const element = make("li");
-  element.who = row("div", "owner", "state", "quiet");
-  element.below = make("ul");
-  element.append(element.who, element.below);
+  const cut = row.path.lastIndexOf("/");
+  const base = row.path === "/" ? "/" : row.path.slice(cut + 1);
+  element.kind = make("span", "kind");
+  element.now = make("span", "text");
+  element.badges = make("span", "badges");
+  element.drawing = svg("svg", { height: 30, "aria-hidden": "true" });
+  const what = make("span", "what", make("bdi", "", make("span", "dir", row.path.slice(0, cut + 1) === "/" && base === "/" ? "" : row.path.slice(0, cut + 1)), make("span", "base", base)), element.kind);
+  const summary = make("summary", "", what, make("span", "now", element.now, element.badges), make("span", "picture", element.drawing));
+  element.body = make("div", "body");
+  element.details = make("details", "", summary, element.body);
+  element.details.addEventListener("toggle", () => {
+    const open = place.open.filter((p) => p !== row.path);
+    if (element.details.open) open.push(row.path);
+    if (element.details.open !== place.open.includes(row.path)) go({ open });
+  });
+  element.append(element.details);
+  visible.observe(element);
   return element;
 }
 
+const visible = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    target.visible = isIntersecting;
+    if (isIntersecting && target.row) drawPicture(target);
+  }
+}, { rootMargin: "200px" });
+
+function drawPicture(element) {
+  const width = element.drawing.clientWidth;
+  if (width > 0) element.drawing.replaceChildren(...picture(element.row, width, 30));
+}
+
+function updateRow(element, row) {
+  element.row = row;
+  const r = row.recipe;
+  element.classList.toggle("in-circle", row.circle);
+  set(element.kind, shape.family(row.kind) + (r?.limit ? " of " + r.limit : "") + (r?.dialect && !["curator", "mixed"].includes(r.dialect) ? ", " + r.dialect : ""));
+  set(element.now, saying(row));
+  element.now.className = row.holders.length ? "text holds" : "text";
+  const odd = row.odd.filter((o) => !row.circle || !o.startsWith("deadlock"));
+  const badges = [[row.circle, "bad", "in a circle"], [row.perhaps, "warn", "perhaps in a circle"], [row.waiting, "warn", row.waiting + " waiting"],
+    [row.grows, "warn", "growing"], [row.silent.length, "bad", row.silent.length + " silent"], [odd.length, "odd", odd.join("; ")]].filter(([is]) => is);
+  same(element.badges, badges, () => badges.map(([, kind, text]) => make("span", kind, text)));
+  if (element.visible) drawPicture(element);
+  element.details.open = place.open.includes(row.path);
+  if (element.details.open) drawBody(element.body, row);
+  else if (element.body.firstChild) element.body.replaceChildren();
+}
+
+// --- what an open row shows
+
+// drawBody shows everything about a path: pictures, and the same as tables.
+function drawBody(body, row) {
+  const r = row.recipe;
+  const parts = [];
+  if (row.odd.length) parts.push(["odd", () => make("p", "odd"), (p) => set(p, row.odd.join("; "))]);
+  parts.push(["picture", () => make("div"), (div) => div.replaceChildren(...bigPicture(row, body.clientWidth - 14))]);
+  const tables = { contenders: row.contenders.length && contenderTable, kept: r?.slots?.kept?.length && keptTable, items: r?.queue && itemTable,
+    jobs: r?.jobs && jobTable, keys: r?.keys && keyTable, held: row.intervals.length && heldTable };
+  for (const [name, of] of Object.entries(tables)) {
+    if (of) parts.push([name, newTable, (box) => table(...of(row), box)]);
+  }
+  keyed(body, parts, ([name]) => name, ([, create]) => create(), (element, [, , update]) => update(element));
+}
+
+function bigPicture(row, width) {
+  if (width <= 0) return [];
+  const sc = scale(width), r = row.recipe, steps = shape.steps(row.points, seen);
+  const of = (name) => steps.map((s) => ({ ...s, value: s[name] }));
+  const figure = (title, height, children) => {
+    const drawing = svg("svg", { height: height + 18, "aria-hidden": "true" }, ...children, ...axis(sc, height));
+    return make("div", "big", make("p", "quiet", title), drawing);
+  };
+  if (row.kind === "queue") {
+    const rates = shape.rates(row.points);
+    return [
+      figure("items (line), in hand (orange)", 60, plot(sc, [{ steps: of("items"), area: true }, { steps: of("hand"), kind: "second" }], 60)),
+      figure("age of the oldest item that nobody has", 44, plot(sc, [{ steps: steps.map((s) => ({ ...s, value: s.oldest ? s.to - s.oldest : 0 })), area: true }], 44, "s")),
+      figure("items a second: in (line), out (orange)", 44, plot(sc, [{ steps: rates.map((s) => ({ ...s, value: s.put })) }, { steps: rates.map((s) => ({ ...s, value: s.taken })), kind: "second" }], 44, "/s")),
+    ];
+  }
+  if (r?.keys?.length) {
+    const lanes = Map.groupBy(row.intervals, (i) => i.lane ?? "");
+    const legend = make("p", "", ...r.members.map((m) => make("span", "", legendOf(m), m + " has " + r.keys.filter((k) => k.owner === m).length + "  ")));
+    const drawing = [...r.keys].filter((k) => lanes.has(k.key)).slice(0, 60).flatMap((k, n) => [...bars(sc, lanes.get(k.key), n * 15, 13, false), svg("text", { class: "on", x: 3, y: n * 15 + 11 }, fitted(k.key, 90))]);
+    return [legend, figure("who had each key", Math.min(60, r.keys.length) * 15, drawing)];
+  }
+  if (r?.jobs) return [figure(row.kind === "cron" ? "slots: done |, failed ×, under way ▷, unfinished △; a line below says how late" : "attempts: done |, failed ×, under way ▷, unfinished △", 40, ticks(sc, r.jobs, r.schedule?.next, 40))];
+  if (!exclusive.includes(row.kind)) {
+    const lanes = [...Map.groupBy(row.intervals.filter((i) => !i.nobody && (!i.end || i.end[1] >= sc.from)), (i) => i.node)].slice(-40);
+    const most = r?.limit || r?.round?.members;
+    const who = lanes.flatMap(([, intervals], n) => bars(sc, intervals, n * 17, 15, true));
+    return [figure("how many hold" + (most ? ", of " + most : "") + "; waiting (orange)", 50, plot(sc, [{ steps: of("holders"), area: true }, { steps: of("waiting"), kind: "second" }], 50, "", most)),
+      ...(lanes.length ? [figure("who", lanes.length * 17, who)] : [])];
+  }
+  const several = row.kind === "rwlock" && row.intervals.some((i) => i.node && i.node.includes("read"));
+  const lanes = several ? [...Map.groupBy(row.intervals.filter((i) => !i.end || i.end[1] >= sc.from), (i) => i.node ?? "")].slice(-20).map(([, all]) => all) : [row.intervals];
+  const height = lanes.length * 24;
+  return [figure("who held it; who waited is below, as a count", height + 16, [...lanes.flatMap((l, n) => bars(sc, l, n * 24, 22, true)), ...waiters(sc, steps, height + 1, 13)])];
+}
+
+function legendOf(owner) {
+  return svg("svg", { class: "swatch", viewBox: "0 0 10 10", "aria-hidden": "true" }, svg("rect", { class: shape.colour(owner), width: 10, height: 10 }));
+}
+
+function contenderTable(row) {
+  const round = Boolean(row.recipe?.round);
+  return ["Who is there", ["", "owner", "", "silent", "session", "address", "actions"], row.contenders.map((c) => ({ key: c.node + " " + c.session, cells: [
+    [c.state + (c.slot !== undefined ? " " + c.slot : "") + (["read", "write"].includes(c.kind) ? " (" + c.kind + ")" : "") + (c.revoked ? ", asked to give up" : ""), c.holds ? "holds" : ""],
+    { of: c.owner, make: () => bdi(c.owner || "unknown") }, c.holds && !round ? since(row, c) : c.made ? age(now() - c.made) : "",
+    c.orphan ? ["belongs to no session", "bad"] : silence(c.session), c.orphan ? "" : c.session, c.address ?? "",
+    actions({ ...c, path: row.path }, c.holds && !row.recipe.queue),
+  ] }))];
+}
+
+function keptTable(row) {
+  return ["Kept for owners that are away", ["slot", "owner", "for"], row.recipe.slots.kept.map((k) => ({ key: k.slot, cells: [String(k.slot), k.owner, age(Math.max(0, k.until - now())) + " more"] }))];
+}
+
+// actions are the buttons beside one that is there: for all to see what it is,
+// and beside a holder to ask it to give up. What is done by force is elsewhere.
+function actions(target, holds) {
+  return { of: [target.node, target.session, target.owner, holds, acts], make: () => {
+    const details = button("details", () => showNode(target));
+    details.setAttribute("aria-label", "details of " + shown(target.owner || "unknown"));
+    return [details, " ", ...(holds && acts.includes("revoke") ? [actButton("revoke", target)] : [])];
+  } };
+}
+
+function button(text, click) {
+  const b = make("button", "", text);
+  b.type = "button";
+  b.addEventListener("click", click);
+  return b;
+}
+
+function actButton(act, target) {
+  const b = button(act, () => ask(act, target));
+  b.className = act;
+  b.setAttribute("aria-label", act + " " + shown(target.owner || "unknown"));
+  return b;
+}
+
+function itemTable(row) {
+  const q = row.recipe.queue;
+  return ["First of " + plural(q.items, "item", "items") + (q.dead ? "; " + plural(q.dead, "dead letter", "dead letters") : ""),
+    ["item", "data", "priority", "delivered", "age", "in hand of", "silent", "actions"], q.first.map((i) => ({ key: i.name, cells: [
+      i.name, [i.data, "wide"], String(i.priority), String(i.deliveries), age(now() - i.put),
+      i.in_hand ? [(i.owner || i.session || "unknown") + (i.since ? " for " + age(now() - i.since) : "") + (i.revoked ? ", asked to give it back" : ""), "holds"] : "",
+      i.in_hand ? (i.orphan ? ["belongs to no session", "bad"] : silence(i.session)) : "",
+      i.in_hand && acts.length ? actions({ path: row.path, node: i.name, session: i.session, owner: i.owner }, true) : "",
+    ] }))];
+}
+
+const stateKinds = { done: "holds", failed: "bad", unfinished: "warn", corrupt: "bad" };
+
+function jobTable({ recipe: r }) {
+  return [r.schedule ? "Slots" : "Jobs", ["state", r.schedule ? "slot" : "job", "attempt", "begun", "took", ...(r.schedule ? ["late by"] : []), "by", "error"], r.jobs.map((j) => ({ key: j.key, cells: [
+    [j.state, stateKinds[j.state] ?? ""], j.key, String(j.attempt), clockOf(j.begun), j.took ? age(j.took) : "",
+    ...(r.schedule ? [lateness(j) > lateAfter ? age(lateness(j)) : ""] : []), j.by, [j.error ?? "", "wide"],
+  ] }))];
+}
+
+function keyTable({ recipe: r }) {
+  return [plural(r.keys.length, "key", "keys") + " of " + plural(r.members.length, "member", "members"), ["key", "owner", "state", "since", "silent"], r.keys.map((k) => ({ key: k.key, cells: [
+    k.key, k.owner ? swatched(k.owner) : ["nobody", "bad"],
+    k.moving ? ["moves to " + (k.desired || "nobody"), "warn"] : k.error ? [k.error, "warn"] : k.state, k.since ? age(now() - k.since) : "", k.session ? silence(k.session) : "",
+  ] }))];
+}
+
+const mostLines = 100;
+
+function heldTable(row) {
+  const lanes = row.intervals.some((i) => i.lane);
+  const lines = row.intervals.slice(-mostLines).reverse().map((i) => ({ key: i.path + i.lane + i.node + i.begin, cells: [
+    ...(lanes ? [i.lane] : []),
+    i.nobody ? [i.nobody === "sure" ? "nobody" : "nobody, whenever it was looked at", "quiet"] : swatched(i.owner || "unknown"),
+    clockOf(i.begin[1]), i.end ? clockOf(i.end[0]) : "", lasting(i), i.nobody || !i.end ? "" : [marks[i.how ?? ""][0], i.how === "crashed" ? "bad" : i.how === "lost" ? "warn" : ""],
+  ] }));
+  return ["Who held it" + (row.intervals.length > mostLines ? ", the last " + mostLines : ""), [...(lanes ? ["key"] : []), "holder", "from", "until", "how long", "ended"], lines];
+}
+
+// --- details of a node, on request
+
+async function showNode(target) {
+  set(at("node-owner"), target.owner || "unknown");
+  const silent = seen.silent[target.session];
+  const facts = [["path", target.path], ["node", target.node], ["session", target.session], ["address", target.address || "not known"],
+    ["there since", target.made ? clockOf(target.made) + ", " + age(now() - target.made) : "not known"], ["silent", silent ? age(now() - silent[0]) + " of " + age(silent[1]) : "no longer than is normal"]];
+  at("node-facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", bdi(value))]));
+  set(at("node-data"), "…");
+  at("node-asks").replaceChildren(...(acts.includes("revoke") && target.session ? [actButton("revoke", target)] : []));
+  at("node-force").open = false;
+  at("node-force").hidden = !acts.includes("break");
+  at("node-break").replaceChildren(...(acts.includes("break") ? [actButton("break", target)] : []));
+  at("node").showModal();
+  try {
+    const q = new URLSearchParams({ path: target.path, node: target.node, session: target.session });
+    const answer = await fetch("node?" + q, { signal: AbortSignal.timeout(10000) });
+    const told = await answer.json();
+    at("node-data").textContent = told.error ? shown(told.error) : told.data_base64 ? "base 64: " + told.data_base64 : dataOf(told.data ?? "");
+  } catch (err) {
+    set(at("node-data"), err.message);
+  }
+}
+at("node-close").addEventListener("click", () => at("node").close());
+
+// dataOf is a node's data as people read it: JSON is indented.
+function dataOf(data) {
+  let text = data;
+  try {
+    text = JSON.stringify(JSON.parse(data), null, 2);
+  } catch { /* it is text */ }
+  return text.split("\n").map(shown).join("\n") || "(empty)";
+}
+
+// --- who waits for whom
+
+// drawCircles draws each circle as a ring of those who wait for each other.
 function drawCircles(perhaps, circles) {
   at(perhaps + "circling").hidden = circles.length === 0;
-  keyed(at(perhaps + "circles"), circles, (c) => c.map((w) => w.session).join(), () => make("li", "", make("ul")), (element, circle) => {
-    keyed(element.firstElementChild, circle, (w) => w.session + w.for + w.path, () => row("li", "owner", "state"), (line, w) => {
-      set(line.parts.owner, (w.owner || "unknown") + " (" + w.session + ")");
-      set(line.parts.state, "waits " + age(w.age) + " for " + w.path + ", which " + (w.for_owner || "unknown") + " (" + w.for + ") " +
-        (w.for_holds ? "holds" : "waits for, too"));
-    });
+  keyed(at(perhaps + "circles"), circles, (c) => c.map((w) => w.node).join(), () => make("li"), (element, circle) => {
+    same(element, circle, () => ring(shape.around(circle), perhaps ? " possible" : ""));
   });
 }
 
-function draw(seen) {
-  fewEnough = seen.recipes.length <= 20;
+function ring(waits, kind) {
+  const tall = 58, height = waits.length * tall + 8;
+  const all = [];
+  waits.forEach((w, n) => {
+    const y = n * tall + 6;
+    const last = n === waits.length - 1;
+    all.push(svg("g", { "data-session": w.session, "data-path": w.path }, svg("rect", { class: "box", x: 26, y, width: 300, height: 24, rx: 4 }), svg("text", { x: 34, y: y + 16 }, fitted((w.owner || "unknown") + " (" + w.session + ")", 286))));
+    all.push(svg("path", { class: "circle" + kind, d: last ? `M40 ${y + 24}v12H10V18H22` : `M40 ${y + 24}v${tall - 28}` }));
+    all.push(last ? svg("path", { class: "circle-head" + (kind && " possible-head"), d: "M20 13l7 5l-7 5z" }) : svg("path", { class: "circle-head" + (kind && " possible-head"), d: `M35 ${y + tall - 6}h10l-5 7z` }));
+    all.push(svg("text", { class: "faint", x: 50, y: y + 40 }, fitted("waits for " + w.path, 270)));
+  });
+  const what = make("ul", "", ...waits.map((w) => make("li", "", bdi((w.owner || "unknown") + " (" + w.session + ")"), " waits " + (w.made ? "since " + clockOf(w.made) + " " : "") + "for ", link(w.path),
+    ", which " + (w.for_owner || "unknown") + " (" + w.for + ") " + (w.for_holds ? "holds" : "waits for, too"))));
+  const first = waits.find((w) => w.for_holds) ?? waits[0];
+  const advice = make("p", "", "To do: open ", link(first.path), " and ask its holder to give up, or run ", make("code", "", "zkcoord revoke --force-after 30s " + first.path), ".");
+  return [svg("svg", { width: 330, height: height + 12, viewBox: `0 0 330 ${height + 12}`, "aria-hidden": "true" }, ...all), make("div", "", what, ...(kind ? [] : [advice]))];
+}
+
+// link leads to a path's row.
+function link(path) {
+  const to = button(path, () => {
+    go({ q: "", f: "", k: "", open: [...new Set([...place.open, path])] });
+    [...at("rows").children].find((li) => li.key === path)?.scrollIntoView({ block: "center" });
+  });
+  to.className = "link";
+  return to;
+}
+
+const mostDrawn = 300; // waits
+
+function drawWaits() {
+  at("waiting").hidden = seen.waits.length === 0;
+  same(at("waits"), seen.waits, () => {
+    const lines = [];
+    const add = (nodes, depth, above) => {
+      for (const n of nodes) {
+        const here = lines.length;
+        lines.push({ n, depth, above });
+        add(n.below, depth + 1, here);
+      }
+    };
+    add(shape.chains(seen.waits), 0, -1);
+    const some = lines.slice(0, mostDrawn), red = new Set(seen.circles.flat().map((w) => w.node));
+    const drawing = some.flatMap(({ n, depth, above }, i) => {
+      const x = 4 + Math.min(depth, 12) * 18, y = i * 26;
+      const text = (n.owner || "unknown") + (n.wait ? " waits for " + n.wait.path : n.holds ? " holds " + n.holds : "");
+      return [
+        ...(above >= 0 ? [svg("path", { class: red.has(n.node) ? "circle" : "link", d: `M${x - 10} ${above * 26 + 22}V${y + 12}H${x}` })] : []),
+        svg("g", { class: "party", "data-node": n.node }, svg("rect", { class: "box" + (n.wait ? "" : " holds"), x, y: y + 1, width: Math.min(620, text.length * 6.4 + 14), height: 21, rx: 4 }), svg("text", { x: x + 7, y: y + 16 }, fitted(text, 600))),
+      ];
+    });
+    const height = some.length * 26 + 4;
+    const box = make("div", "scroll", svg("svg", { width: 680, height, viewBox: `0 0 680 ${height}`, "aria-hidden": "true" }, ...drawing));
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "Who waits for whom, drawn");
+    const all = table("Waits", ["who", "session", "waits for", "of", "since"], seen.waits.slice(0, mostDrawn).map((w) => ({ key: w.node + w.for_node,
+      cells: [w.owner || "unknown", w.session, w.path, (w.for_owner || "unknown") + (w.for_holds ? "" : ", who waits, too"), clockOf(w.made)] })));
+    return [box, make("details", "", make("summary", "", "as a table"), all)];
+  });
+  const more = seen.more_waits + Math.max(0, seen.waits.length - mostDrawn);
+  set(at("more"), more ? "… and " + plural(more, "more wait", "more waits") : "");
+}
+
+// --- the head
+
+function drawHead() {
   set(at("path"), seen.path);
-  drawTree(at("tree"), tree(seen.recipes));
+  const all = Object.entries(shape.chips).map(([name, [one, many, is]]) => ({ name, n: name === "circle" ? seen.circles.length : name === "perhaps" ? seen.possible_circles.length : rows.filter(is).length, one, many }))
+    .map((c) => (c.name === "circle" || c.name === "perhaps" ? { ...c, one: c.one.replace("in a ", ""), many: c.many.replace("in ", "") } : c))
+    .filter((c) => c.n > 0 || place.f === c.name);
+  all.unshift({ name: "", n: rows.length, one: "path", many: "paths" });
+  keyed(at("chips"), all, (c) => c.name, (c) => button("", () => go({ f: place.f === c.name ? "" : c.name })), (b, c) => {
+    set(b, plural(c.n, c.one, c.many));
+    b.dataset.chip = c.name;
+    b.className = ["circle", "odd", "silent"].includes(c.name) ? "bad" : "";
+    b.setAttribute("aria-pressed", String(place.f === c.name));
+  });
+  const kinds = [...Map.groupBy(rows, (r) => r.kind)].filter(([kind]) => kind).sort(([a], [b]) => (a < b ? -1 : 1));
+  keyed(at("kind"), [["", rows], ...kinds], ([k]) => k, ([k]) => Object.assign(make("option"), { value: k }), (option, [k, of]) => {
+    set(option, k ? plural(of.length, shape.family(k), shape.family(k, true)) : "everything");
+  });
+  for (const [id, value] of [["search", place.q], ["kind", place.k], ["sort", place.s], ["range", place.r]]) {
+    if (at(id).value !== value && document.activeElement !== at(id)) at(id).value = value;
+  }
+}
+
+function draw() {
+  if (!seen) return;
+  rows = shape.rowsOf(seen, now());
+  drawHead();
   drawCircles("", seen.circles);
   drawCircles("perhaps-", seen.possible_circles);
-  drawWaits(at("waits"), chains(seen.waits));
-  at("nobody").hidden = seen.waits.length > 0;
-  set(at("more"), seen.more_waits ? "… and " + plural(seen.more_waits, "more wait", "more waits") : "");
-  const notes = [plural(seen.recipes.length, "recipe", "recipes"), plural(seen.looked_at, "node was", "nodes were") + " looked at"];
-  if (seen.more_recipes) notes.push(seen.more_recipes + " more recipes are not shown: name a path further down");
+  const some = shape.chosen(rows, place);
+  keyed(at("rows"), some, (r) => r.path, newRow, updateRow);
+  at("none").hidden = some.length > 0 || rows.length === 0;
+  drawAxis();
+  drawWaits();
+  const notes = [plural(rows.length, "path", "paths"), plural(seen.looked_at, "node was", "nodes were") + " looked at"];
+  if (seen.runs.length) notes.push("remembered since " + clockOf(Math.max(seen.runs[0][0], now() - seen.keep)));
+  if (seen.dropped) notes.push(plural(seen.dropped, "interval was", "intervals were") + " dropped before its time, because there were too many");
+  if (seen.more_recipes) notes.push(seen.more_recipes + " more paths are not shown: name a path further down");
   if (seen.left_out) notes.push(plural(seen.left_out, "node was", "nodes were") + " left out, with what is below (--most, --connect-timeout)");
   if (seen.hidden.length > 0) notes.push("not to be listed: " + seen.hidden.join(", "));
   set(at("extent"), notes.join("; "));
 }
+
+function drawAxis() {
+  const drawing = at("axis").firstElementChild;
+  if (drawing.clientWidth > 0) drawing.replaceChildren(...axis(scale(drawing.clientWidth), 0));
+}
+addEventListener("resize", () => draw());
+
+// --- asking
 
 // tell says how far what is shown can be trusted.
 function tell(kind, state, detail) {
@@ -214,11 +701,14 @@ function tell(kind, state, detail) {
 function show(answer) {
   every = answer.every * 1000;
   acts = answer.acts;
-  if (answer.seen) draw(answer.seen);
-  const from = answer.seen ? "what is shown is " + age(answer.age) + " old" : "nothing has been seen yet";
+  clock = answer.now - Date.now() / 1000;
+  if (answer.seen) seen = answer.whole ? answer.seen : shape.merged(seen, answer.seen);
+  version = answer.version;
+  if (seen) draw();
+  const from = seen ? "what is shown is " + age(answer.age) + " old" : "nothing has been seen yet";
   if (answer.error) tell("old", "The servers cannot be asked", answer.error + "; " + from);
   else if (answer.old) tell("old", "The servers take long", from);
-  else if (answer.seen) tell("live", "live", "seen " + age(answer.age) + " ago");
+  else if (seen) tell("live", "live", "seen " + age(answer.age) + " ago");
   document.body.dataset.state = answer.old ? "old" : "live";
 }
 
@@ -228,7 +718,7 @@ async function look() {
   if (looking || document.hidden) return;
   looking = true;
   try {
-    const answer = await fetch("look", { signal: AbortSignal.timeout(6000) });
+    const answer = await fetch("look?has=" + (seen ? version : -1), { signal: AbortSignal.timeout(6000) });
     if (!answer.ok) throw new Error(await answer.text());
     show(await answer.json());
     lastAnswer = Date.now();
@@ -249,6 +739,7 @@ document.addEventListener("visibilitychange", () => {
 function ask(act, target) {
   const [question, warning] = questions[act];
   const { path, node, session, owner } = target;
+  at("node").close();
   set(at("question"), question);
   set(at("warning"), warning);
   set(at("go"), act);
@@ -277,5 +768,44 @@ async function carryOut(act, target) {
   }
   look();
 }
+
+// --- the tools
+
+at("search").addEventListener("input", () => go({ q: at("search").value }));
+at("tools").addEventListener("submit", (e) => e.preventDefault());
+for (const [id, name] of [["kind", "k"], ["sort", "s"], ["range", "r"]]) at(id).addEventListener("change", () => go({ [name]: at(id).value }));
+
+const ranges = { 1: "5", 2: "30", 3: "120" };
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
+  const typing = ["INPUT", "SELECT"].includes(e.target.tagName);
+  if (e.key === "Escape") {
+    document.activeElement.blur();
+    go({ q: "", f: "", k: "" });
+    return;
+  }
+  if (typing || !at("keys").checked) return;
+  if (e.key === "/") {
+    e.preventDefault();
+    at("search").focus();
+  } else if (ranges[e.key]) {
+    go({ r: ranges[e.key] });
+  } else if (e.key === "j" || e.key === "k") {
+    const all = [...at("rows").querySelectorAll("summary")];
+    const is = all.indexOf(document.activeElement);
+    all[Math.max(0, Math.min(all.length - 1, is + (e.key === "j" ? 1 : -1)))]?.focus();
+  }
+});
+
+const signs = [["c0", "held; one colour is one owner"], ["gap", "nobody held it, for so long"], ["looks", "nobody held it whenever it was looked at"], ["unknown", "not known"],
+  ...Object.entries(marks).map(([how, [text]]) => [how, text])];
+at("signs").append(...signs.map(([kind, text]) => {
+  const drawing = svg("svg", { "aria-hidden": "true" });
+  if (kind in marks) drawing.append(svg("rect", { class: "c7", y: 2, width: 24, height: 14 }), marks[kind][1](24, 2, 14));
+  else if (kind === "unknown") drawing.append(...hatched(44, 18));
+  else if (kind === "c0") drawing.append(svg("rect", { class: "c0", y: 2, width: 44, height: 14, rx: 2 }));
+  else drawing.append(svg("path", { class: kind === "gap" ? "base-line" : "at-looks", d: "M0 12h44" }), ...(kind === "gap" ? [svg("text", { class: "faint", x: 8, y: 10 }, "12 s")] : []));
+  return make("li", "", drawing, text);
+}));
 
 look();

@@ -10,7 +10,7 @@ export function shown(text) {
 // age is a number of seconds as people write it.
 export function age(seconds) {
   if (seconds === null || seconds === undefined) return "";
-  if (seconds < 10) return seconds.toFixed(1) + " s";
+  if (seconds < 10) return Math.max(0, seconds).toFixed(1) + " s";
   const whole = Math.round(seconds);
   const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const first = parts.findIndex(([size]) => whole >= size);
@@ -18,35 +18,168 @@ export function age(seconds) {
     (i === 0 ? Math.floor(whole / size) : Math.floor((whole % parts[first][0]) / size)) + " " + unit).join(" ");
 }
 
+// between is a length of time of which its least and its most are known.
+export function between(least, most) {
+  least = Math.max(0, least);
+  if (most === undefined) return "at least " + age(least);
+  return age(least) === age(most) ? age(most) : age(least) + " to " + age(most);
+}
+
 export function plural(n, one, more) {
   return n + " " + (n === 1 ? one : more);
 }
 
-// tree arranges recipes by the segments of their paths. A segment with nothing
-// but one other below it goes together with that one.
-export function tree(recipes) {
-  const root = { name: "", below: new Map() };
-  for (const recipe of recipes) {
-    let at = root;
-    for (const name of recipe.path.split("/").filter(Boolean)) {
-      if (!at.below.has(name)) at.below.set(name, { name, below: new Map() });
-      at = at.below.get(name);
-    }
-    at.recipe = recipe;
-  }
-  const top = branches(root);
-  return root.recipe ? [{ name: "/", recipe: root.recipe, below: top }] : top;
+// families are what people call the recipes, by kind.
+const families = {
+  lock: ["lock", "locks"], rwlock: ["shared lock", "shared locks"], semaphore: ["semaphore", "semaphores"], election: ["election", "elections"],
+  slots: ["slots", "slots"], group: ["group", "groups"], doublebarrier: ["double barrier", "double barriers"], barrier: ["barrier", "barriers"],
+  queue: ["queue", "queues"], once: ["ledger", "ledgers"], cron: ["schedule", "schedules"], shards: ["shards", "shards"],
+  unknown: ["unknown recipe", "unknown recipes"], mixed: ["several recipes", "several recipes"],
+};
+
+export function family(kind, more) {
+  return (families[kind] ?? [kind, kind])[more ? 1 : 0];
 }
 
-function branches(of) {
-  return [...of.below.values()].map((branch) => {
-    let name = "/" + branch.name;
-    while (!branch.recipe && branch.below.size === 1) {
-      branch = branch.below.values().next().value;
-      name += "/" + branch.name;
+// merged is what was seen with a patch of it: of the object, and of the objects
+// in it.
+export function merged(seen, patch) {
+  for (const [name, value] of Object.entries(patch)) {
+    const was = seen[name];
+    const isObject = (v) => v && typeof v === "object" && !Array.isArray(v);
+    if (!isObject(was) || !isObject(value)) {
+      seen[name] = value;
+      continue;
     }
-    return { name, recipe: branch.recipe, below: branches(branch) };
+    for (const [key, member] of Object.entries(value)) {
+      if (member === null) delete was[key];
+      else was[key] = member;
+    }
+  }
+  return seen;
+}
+
+// past arranges what is remembered by path: intervals and points in their
+// order, and the kind of what was there.
+export function past(seen) {
+  const paths = new Map();
+  const at = (path) => {
+    if (!paths.has(path)) paths.set(path, { intervals: [], points: [], kind: "" });
+    return paths.get(path);
+  };
+  const ids = (of) => Object.keys(of).map(Number).sort((a, b) => a - b);
+  for (const id of ids(seen.intervals)) {
+    const i = seen.intervals[id];
+    at(i.path).intervals.push(i);
+    at(i.path).kind = i.kind || at(i.path).kind;
+  }
+  for (const id of ids(seen.points)) at(seen.points[id].path).points.push(...seen.points[id].at.map(point));
+  for (const p of paths.values()) p.intervals.sort((a, b) => a.begin[1] - b.begin[1]);
+  return paths;
+}
+
+function point([at, holders, waiting, items, hand, dead, oldest, put, taken]) {
+  return { at, holders, waiting, items, hand, dead, oldest, put, taken };
+}
+
+// until is when it was seen last that an interval lasts, or its end at the
+// earliest.
+export function until(i, seen) {
+  if (i.end) return i.end[0];
+  return seen.unseen[i.path] ?? lastLook(seen);
+}
+
+export function lastLook(seen) {
+  return seen.runs.length ? seen.runs[seen.runs.length - 1][1] : 0;
+}
+
+// steps are the stretches of time in which something was so, from look to look:
+// none where nobody looked.
+export function steps(points, seen) {
+  const all = [];
+  for (const [n, p] of points.entries()) {
+    const run = seen.runs.find(([from, to]) => from <= p.at && p.at <= to);
+    const to = Math.min(points[n + 1]?.at ?? Infinity, run ? run[1] : p.at);
+    all.push({ ...p, from: p.at, to: Math.max(to, p.at) });
+  }
+  return all;
+}
+
+const wraps = 2 ** 32; // the servers' counters do, at half of it
+const since = (a, b) => (b - a + wraps) % (wraps / 2);
+
+// rates are how many items came and went in a second between the points of a
+// queue.
+export function rates(points) {
+  return points.slice(1).map((p, n) => {
+    const was = points[n];
+    const took = Math.max(0.001, p.at - was.at);
+    return { from: was.at, to: p.at, put: since(was.put, p.put) / took, taken: since(was.taken, p.taken) / took };
   });
+}
+
+// grows reports whether more comes to a queue than goes, for the last minutes.
+export function grows(points, now) {
+  const recent = points.filter((p, n) => p.at >= now - 300 || points[n + 1]?.at > now - 300);
+  if (recent.length < 2) return false;
+  const first = recent[0], last = recent[recent.length - 1];
+  return last.items >= first.items + Math.max(3, first.items / 10) && since(first.put, last.put) > since(first.taken, last.taken);
+}
+
+// rowsOf are the lines of the page: each path with what is there, and was.
+export function rowsOf(seen, now) {
+  const before = past(seen);
+  const inCircle = new Set(seen.circles.flat().map((w) => w.path));
+  const perhaps = new Set(seen.possible_circles.flat().map((w) => w.path));
+  const rows = [];
+  for (const path of new Set([...Object.keys(seen.recipes), ...before.keys()])) {
+    const recipe = seen.recipes[path];
+    if (recipe?.of) continue;
+    const { intervals, points, kind } = before.get(path) ?? { intervals: [], points: [], kind: "" };
+    const contenders = recipe?.contenders ?? [];
+    const holders = contenders.filter((c) => c.holds);
+    const silent = [...contenders, ...(recipe?.queue?.first ?? []), ...(recipe?.keys ?? [])].filter((c) => seen.silent[c.session]);
+    const row = {
+      path, recipe, intervals, points, contenders, holders, silent: [...new Map(silent.map((c) => [c.session, c])).values()],
+      kind: recipe?.kind ?? kind, waiting: recipe?.waiting ?? 0, odd: recipe?.odd ?? [],
+      circle: inCircle.has(path), perhaps: perhaps.has(path), grows: Boolean(recipe?.queue) && grows(points, now),
+    };
+    row.lasts = new Map(intervals.filter((i) => !i.end && i.node).map((i) => [i.node, i]));
+    row.heldFor = Math.max(0, ...holders.map((c) => now - (row.lasts.get(c.node)?.begin[1] || c.made)));
+    row.trouble = row.circle ? 0 : row.odd.length || row.silent.length ? 1 : row.grows || row.perhaps ? 2 : row.waiting ? 3 : 4;
+    row.text = [path, ...contenders.flatMap((c) => [c.owner, c.session, c.address]), ...(recipe?.queue?.first ?? []).flatMap((i) => [i.owner, i.session]),
+      ...(recipe?.keys ?? []).flatMap((k) => [k.key, k.owner, k.session]), ...intervals.flatMap((i) => [i.owner, i.session])].join("\n").toLowerCase();
+    rows.push(row);
+  }
+  return rows;
+}
+
+// chips are what there is and what is odd, each a filter.
+export const chips = {
+  held: ["held", "held", (r) => r.holders.length > 0],
+  waited: ["waited for", "waited for", (r) => r.waiting > 0],
+  growing: ["queue growing", "queues growing", (r) => r.grows],
+  moving: ["shards moving", "shards moving", (r) => (r.recipe?.keys ?? []).some((k) => k.moving || !k.owner)],
+  silent: ["silent", "silent", (r) => r.silent.length > 0],
+  odd: ["odd", "odd", (r) => r.odd.length > 0],
+  circle: ["in a circle", "in circles", (r) => r.circle],
+  perhaps: ["perhaps in a circle", "perhaps in circles", (r) => r.perhaps],
+};
+
+const orders = {
+  trouble: (a, b) => a.trouble - b.trouble,
+  path: () => 0,
+  waiting: (a, b) => b.waiting - a.waiting,
+  held: (a, b) => b.heldFor - a.heldFor,
+  items: (a, b) => (b.recipe?.queue?.items ?? -1) - (a.recipe?.queue?.items ?? -1),
+};
+
+// chosen are the rows that are to be shown, in their order.
+export function chosen(rows, { q, f, k, s }) {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows
+    .filter((r) => words.every((w) => r.text.includes(w)) && (!k || r.kind === k) && (!f || !chips[f] || chips[f][2](r)))
+    .sort((a, b) => (orders[s] ?? orders.trouble)(a, b) || (a.path < b.path ? -1 : 1));
 }
 
 // chains puts those who wait below what they wait for: a hold ends after the
@@ -65,4 +198,23 @@ export function chains(waits) {
     const [w] = followers.get(node);
     return [{ owner: w.for_owner, session: w.for, node, holds: w.for_holds && w.path, below: below([node]) }];
   });
+}
+
+// around puts the waits of a circle in an order in which each waits for the
+// next, as far as that can be.
+export function around(waits) {
+  const rest = [...waits];
+  const all = rest.splice(0, 1);
+  while (rest.length) {
+    const next = rest.findIndex((w) => w.session === all[all.length - 1].for);
+    all.push(...rest.splice(Math.max(0, next), 1));
+  }
+  return all;
+}
+
+// colour is one of eight, the same for one owner everywhere.
+export function colour(owner) {
+  let n = 0;
+  for (const c of owner ?? "") n = (n * 31 + c.codePointAt(0)) % 9973;
+  return "c" + (n % 8);
 }

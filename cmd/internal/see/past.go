@@ -1,0 +1,244 @@
+package see
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/history"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// How much a page remembers. The choices of the page go back so far.
+const (
+	keepPast      = 2 * time.Hour
+	mostIntervals = 10_000
+	mostPoints    = 50_000
+)
+
+// past is what a page shows of what was so.
+type past struct {
+	Intervals map[string]interval `json:"intervals"` // by number
+	Points    map[string]points   `json:"points"`    // by number; those of a path in their order
+	Runs      [][2]moment         `json:"runs"`      // from when to when looks followed each other closely
+	Unseen    map[string]moment   `json:"unseen"`    // when the last look at a path began, if the last of all left it out
+	Dropped   int                 `json:"dropped"`   // intervals, because there were too many
+	Keep      float64             `json:"keep"`      // seconds
+}
+
+// interval is history's, as the page gets it.
+type interval struct {
+	Path    string      `json:"path"`
+	Kind    string      `json:"kind"`
+	Lane    string      `json:"lane,omitempty"`
+	Nobody  string      `json:"nobody,omitempty"` // held it: for sure, or only whenever a look was made
+	Owner   string      `json:"owner,omitempty"`
+	Session string      `json:"session,omitempty"`
+	Node    string      `json:"node,omitempty"`
+	Begin   [2]moment   `json:"begin"`         // between; the first is 0 if that was before the first look
+	End     *[2]moment  `json:"end,omitempty"` // between; null while it lasts
+	How     history.How `json:"how,omitempty"`
+}
+
+type points struct {
+	Path string       `json:"path"`
+	At   [][9]float64 `json:"at"` // time, holders, waiting, items, in hand, dead, when the oldest was put, put, taken
+}
+
+// recorder remembers what looks have shown.
+type recorder struct {
+	client *coord.Client
+
+	mu      sync.Mutex
+	history *history.History
+	asked   time.Time // the servers, for the last book
+}
+
+func newRecorder(client *coord.Client, every time.Duration) *recorder {
+	apart := max(10*time.Second, 4*every)
+	return &recorder{client: client, history: history.New(history.Limits{Keep: keepPast, Intervals: mostIntervals, Points: mostPoints, Apart: apart})}
+}
+
+// see adds a survey, the stamps that were read before, and what the servers say
+// about clients.
+func (r *recorder) see(s *look.Survey, stamps map[string]string, book *look.AddressBook, began time.Time) past {
+	paths, partial := pathsOf(s), s.Left > 0
+	for at, stamp := range stamps {
+		if p, found := paths[at]; found || !partial {
+			p.Stamp = stamp
+			paths[at] = p
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.See(history.Look{Began: began, Ended: time.Now(), Partial: partial, Paths: paths})
+	if sessions, asked, all := book.Known(); asked.After(r.asked) {
+		r.asked = asked
+		told := history.Book{Asked: asked, Complete: all, Sessions: map[string]history.Heard{}}
+		for name, is := range sessions {
+			heard := history.Heard{Timeout: is.Timeout}
+			if is.Timeout > 0 {
+				heard.At = asked.Add(-is.Silent)
+			}
+			told.Sessions[name] = heard
+		}
+		r.history.Hear(told)
+	}
+	return r.past(began)
+}
+
+// breaks notes that a node is about to be broken, or that this came to nothing.
+func (r *recorder) breaks(node string, does bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.Breaks(node, does)
+}
+
+// pathsOf are what a survey has shown of each path that is no lock of another's
+// key.
+func pathsOf(s *look.Survey) map[string]history.Path {
+	paths := map[string]history.Path{}
+	var keepers []look.Report
+	for _, r := range s.Recipes {
+		if within(keepers, r.Path) {
+			continue
+		}
+		if r.Ledger != nil || r.Shards != nil {
+			keepers = append(keepers, r)
+		}
+		paths[r.Path] = pathOf(r)
+	}
+	return paths
+}
+
+func within(keepers []look.Report, path string) bool {
+	for _, keeper := range keepers {
+		if keeper.HasKey(path) {
+			return true
+		}
+	}
+	return false
+}
+
+func pathOf(r look.Report) history.Path {
+	p := history.Path{Kind: r.Kind, Waiting: r.Waiting()}
+	for _, c := range r.Contenders {
+		if !c.Holds {
+			p.Others = append(p.Others, c.Session)
+			continue
+		}
+		p.Holders = append(p.Holders, history.Holder{Node: c.Node, Token: c.Token, Owner: c.Owner, Session: c.Session, Made: c.Made})
+	}
+	switch {
+	case r.Queue != nil:
+		p.Queue = &history.Queue{Items: r.Queue.Items, InHand: r.Queue.InHand, Dead: r.Queue.Dead, Oldest: r.Queue.OldestPut, Put: r.Queue.Put, Taken: r.Queue.Taken}
+		p.Lanes, p.Holders = []string{}, nil
+	case r.Shards != nil:
+		p.Lanes = []string{}
+		for _, k := range r.Shards.Status[:min(len(r.Shards.Status), mostKeys)] {
+			p.Lanes = append(p.Lanes, k.Key)
+			if k.Owner.Token != 0 {
+				p.Holders = append(p.Holders, history.Holder{Lane: k.Key, Node: k.Owner.Node, Token: k.Owner.Token, Owner: k.Owner.Member.ID, Made: k.Owner.Since})
+			}
+		}
+	case r.Ledger != nil, r.Closed != nil:
+		p.Lanes, p.Holders = []string{}, nil
+	}
+	return p
+}
+
+// stamps are what the servers say about changes at the paths that were seen
+// before.
+func (r *recorder) stamps(ctx context.Context) map[string]string {
+	r.mu.Lock()
+	known := r.history.Paths()
+	r.mu.Unlock()
+	read := make([]string, len(known))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(look.Surveyors)
+	for i, at := range known {
+		group.Go(func() error {
+			read[i] = r.stampOf(ctx, at)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	stamps := map[string]string{}
+	for i, at := range known {
+		stamps[at] = read[i]
+	}
+	return stamps
+}
+
+// stampOf is the same as long as nothing was made or deleted in the directory
+// at a path, or the directory itself: what the nearest node says that is there.
+// It is "" if that is not known.
+func (r *recorder) stampOf(ctx context.Context, at string) string {
+	for ; ; at = path.Dir(at) {
+		stat, there, err := r.client.Exists(ctx, at)
+		switch {
+		case err != nil:
+			return ""
+		case there:
+			return fmt.Sprintf("%s %x %x", at, stat.Czxid, stat.Pzxid)
+		case at == "/":
+			return ""
+		}
+	}
+}
+
+func (r *recorder) past(began time.Time) past {
+	told := past{
+		Intervals: map[string]interval{}, Points: map[string]points{}, Runs: [][2]moment{}, Unseen: map[string]moment{},
+		Dropped: r.history.Dropped(), Keep: keepPast.Seconds(),
+	}
+	for _, i := range r.history.Intervals() {
+		told.Intervals[strconv.FormatInt(i.ID, 10)] = intervalOf(i)
+	}
+	for _, c := range r.history.Chunks() {
+		told.Points[strconv.FormatInt(c.ID, 10)] = pointsOf(c)
+	}
+	for _, s := range r.history.Runs() {
+		told.Runs = append(told.Runs, spanOf(s))
+	}
+	for _, at := range r.history.Paths() {
+		if seen := r.history.Seen(at); seen.Before(began) {
+			told.Unseen[at] = momentOf(seen)
+		}
+	}
+	return told
+}
+
+func spanOf(s history.Span) [2]moment { return [2]moment{momentOf(s.From), momentOf(s.To)} }
+
+func intervalOf(i *history.Interval) interval {
+	one := interval{Path: i.Path, Kind: i.Kind, Lane: i.Lane, Owner: i.Owner, Session: i.Session, Node: i.Node, Begin: spanOf(i.Begin), How: i.How}
+	if i.Nobody {
+		one.Nobody = "sure"
+		if i.AtLooks {
+			one.Nobody = "at looks"
+		}
+	}
+	if !i.Lasts() {
+		end := spanOf(i.End)
+		one.End = &end
+	}
+	return one
+}
+
+func pointsOf(c *history.Chunk) points {
+	all := points{c.Path, [][9]float64{}}
+	for _, p := range c.Points {
+		all.At = append(all.At, [9]float64{
+			float64(momentOf(p.At)), float64(p.Holders), float64(p.Waiting), float64(p.Items), float64(p.InHand), float64(p.Dead),
+			float64(momentOf(p.Oldest)), float64(p.Put), float64(p.Taken),
+		})
+	}
+	return all
+}

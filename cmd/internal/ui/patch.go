@@ -1,0 +1,115 @@
+package ui
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// sights is what was seen last, and when each part of it has changed. What
+// viewers have seen before need not be sent to them again: they get a patch, as
+// RFC 7396 defines it, of the object that was seen, and of the objects in it.
+type sights struct {
+	last    json.RawMessage
+	version int // 1 is the first
+	floor   int // of older ones it is not known what has changed since
+	parts   map[string]*part
+}
+
+// part is the value of a member of the object.
+type part struct {
+	value   json.RawMessage
+	changed int              // in this version
+	members map[string]*part // if it is an object itself; those that are gone have no value
+	gone    int              // members, that are remembered
+}
+
+// mostGone is how many members are remembered that are gone.
+const mostGone = 20_000
+
+func (s *sights) take(seen json.RawMessage) {
+	s.version++
+	s.last = seen
+	now := membersOf(seen)
+	if now == nil || s.parts == nil || update(s.parts, now, s.version) > 0 {
+		s.parts, s.floor = map[string]*part{}, s.version
+		update(s.parts, now, s.version)
+	}
+	for name, value := range now {
+		p := s.parts[name]
+		if p.changed != s.version {
+			continue
+		}
+		members := membersOf(value)
+		switch {
+		case members == nil:
+			p.members, p.gone = nil, 0
+			continue
+		case p.gone > mostGone:
+			s.floor = s.version
+			fallthrough
+		case p.members == nil:
+			p.members, p.gone = map[string]*part{}, 0
+		}
+		p.gone += update(p.members, members, s.version)
+	}
+}
+
+// update brings parts up to date, and returns how many have gone.
+func update(parts map[string]*part, now map[string]json.RawMessage, version int) (gone int) {
+	for name, p := range parts {
+		if _, found := now[name]; !found && p.value != nil {
+			p.value, p.changed = nil, version
+			gone++
+		}
+	}
+	for name, value := range now {
+		switch p := parts[name]; {
+		case p == nil:
+			parts[name] = &part{value: value, changed: version}
+		case !bytes.Equal(p.value, value):
+			p.value, p.changed = value, version
+		}
+	}
+	return gone
+}
+
+// membersOf are the members of an object, nil of anything else.
+func membersOf(value json.RawMessage) (members map[string]json.RawMessage) {
+	if len(value) > 0 && value[0] == '{' {
+		_ = json.Unmarshal(value, &members)
+	}
+	return members
+}
+
+// since is what has changed since a version, or all of it, if that is not
+// known.
+func (s *sights) since(version int) (seen json.RawMessage, whole bool) {
+	if version < s.floor || version > s.version || len(s.parts) == 0 {
+		return s.last, true
+	}
+	patch := map[string]any{}
+	for name, p := range s.parts {
+		switch {
+		case p.changed <= version:
+		case p.members == nil:
+			patch[name] = p.value
+		default:
+			patch[name] = p.since(version)
+		}
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // it is made of JSON
+	}
+	return data, false
+}
+
+func (p *part) since(version int) map[string]json.RawMessage {
+	changed := map[string]json.RawMessage{}
+	for name, m := range p.members {
+		if m.changed > version {
+			changed[name] = m.value // none is null
+		}
+	}
+	return changed
+}
