@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -77,13 +78,20 @@ func (s *Survey) KeptFrom(p party) []Kept {
 	return s.Recipes[i].Numbers.Kept
 }
 
+// ambiguous is a name that several nodes have.
+const ambiguous = -1
+
 // relate finds out which claims wait under which holds.
 func relate(all []party) {
 	named, ofSession := map[string]int{}, map[string][]int{}
 	for i, p := range all {
-		if p.Kind != slots.Kind { // whose nodes have the same names at all paths
-			named[path.Base(p.Node)] = i
+		name := path.Base(p.Node)
+		if _, again := named[name]; again || p.Kind == slots.Kind { // whose nodes have the same names at all paths
+			named[name] = ambiguous
+		} else {
+			named[name] = i
 		}
+		named[HeldName(p.Node, p.Token)], named[p.Session+" "+name] = i, i
 		if p.Holds && !p.Orphan && p.Age != nil {
 			ofSession[p.Session] = append(ofSession[p.Session], i)
 		}
@@ -94,7 +102,11 @@ func relate(all []party) {
 		}
 		says := false
 		for _, name := range p.Under {
-			if hold, found := named[name]; found {
+			hold, found := named[name]
+			if hold == ambiguous {
+				hold, found = named[p.Session+" "+name]
+			}
+			if found {
 				all[hold].Within = append(all[hold].Within, i)
 				says = says || all[hold].Session == p.Session
 			}
@@ -106,6 +118,17 @@ func relate(all []party) {
 			all[hold].likewise = append(all[hold].likewise, i)
 		}
 	}
+}
+
+// HeldName is what a claim that is made under a hold in another process says of
+// the hold's node: its name, and where that has no GUID, its token, too, since
+// other nodes may have the name.
+func HeldName(node string, token int64) string {
+	name := path.Base(node)
+	if c := LineOf([]string{name}); len(c) > 0 && c[0].GUID != "" {
+		return name
+	}
+	return fmt.Sprintf("%s@%d", name, token)
 }
 
 // Circle is a set of parties that all need each other, directly or through

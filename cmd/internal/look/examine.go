@@ -38,6 +38,9 @@ func Examine(ctx context.Context, client *coord.Client, d coord.Dialect, path co
 			return Report{}, err
 		}
 		r, changed, err := lookAt(ctx, client, d, path, names)
+		if err == nil && r.Kind == "" && len(names) == 0 {
+			err = r.asNode(ctx, client)
+		}
 		if err != nil || !changed || looks == mostLooks {
 			return r, err
 		}

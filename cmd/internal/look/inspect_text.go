@@ -39,6 +39,8 @@ func (r Report) about() string {
 		return fmt.Sprintf("a closed barrier, set %s ago by %s", term.Age(r.Closed.Age), r.Closed.by())
 	case !r.Exists:
 		return "there is nothing"
+	case r.Kind == NodeKind:
+		return "a node of a session: it holds, where whoever makes the node does"
 	case r.Kind == UnknownKind:
 		return "an unknown recipe" + r.LikelyText() + r.beside()
 	case r.Kind != mixed && r.Keeps() != "":

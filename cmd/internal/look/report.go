@@ -22,7 +22,7 @@ import (
 // Report is what inspect shows of a path.
 type Report struct {
 	Path       string          `json:"path"`
-	Kind       string          `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; unknown; mixed; "" if there is nothing
+	Kind       string          `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; node; unknown; mixed; "" if there is nothing
 	Dialect    string          `json:"dialect"`         // of all contenders; mixed; "" if there are none
 	Exists     bool            `json:"exists"`          // the node at the path does
 	Others     int             `json:"others"`          // nodes below it that belong to nothing that was found there

@@ -92,20 +92,51 @@ func (h holding) summary() map[string]any {
 func heldWith(holds []coord.Held) string {
 	nodes := conn.HeldAround()
 	for _, h := range holds {
-		nodes = append(nodes, path.Base(h.Node()))
+		nodes = append(nodes, look.HeldName(h.Node(), h.Token()))
 	}
 	return conn.HeldVariable + "=" + strings.Join(nodes, " ")
 }
 
 // ownAt lists the nodes in a directory that stand for what this process runs
 // under. That costs a request only where there are such nodes at all.
-func ownAt(ctx context.Context, client *coord.Client, dir string) ([]string, error) {
-	held := conn.HeldAround()
-	if len(held) == 0 {
+func ownAt(ctx context.Context, client *coord.Client, dir string) (own []string, err error) {
+	if len(conn.HeldAround()) == 0 {
 		return nil, nil
 	}
 	names, err := look.Children(ctx, client, dir)
-	return slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(held, name) }), err
+	for _, name := range names {
+		is, failed := isOwn(ctx, client, dir+"/"+name)
+		if failed != nil {
+			return nil, failed
+		}
+		if is {
+			own = append(own, name)
+		}
+	}
+	return own, err
+}
+
+// ownNode is ownAt for the lock that is one node.
+func ownNode(ctx context.Context, client *coord.Client, node string) (own []string, err error) {
+	is, err := isOwn(ctx, client, node)
+	if is {
+		own = []string{path.Base(node)}
+	}
+	return own, err
+}
+
+// isOwn reports whether this process runs under a node. That costs a request
+// only where the node's name is among those of its holds, and has no GUID.
+func isOwn(ctx context.Context, client *coord.Client, node string) (bool, error) {
+	held, name := conn.HeldAround(), path.Base(node)
+	if slices.Contains(held, name) {
+		return true, nil
+	}
+	if !slices.ContainsFunc(held, func(h string) bool { return strings.HasPrefix(h, name+"@") }) {
+		return false, nil
+	}
+	stat, there, err := client.Exists(ctx, node)
+	return there && slices.Contains(held, look.HeldName(node, stat.Czxid)), err
 }
 
 // underItself refuses to wait for what this process runs under.
@@ -116,8 +147,12 @@ func underItself(path conn.NodePath, own string) error {
 // unlessNested waits only if fewer than room of the claims in dir are held by
 // processes that this one runs under. A try does not wait.
 func unlessNested[H any](client *coord.Client, path conn.NodePath, dir string, room int, acquire acquirer[H]) acquirer[H] {
+	return unlessOwn(client, path, dir, ownAt, room, acquire)
+}
+
+func unlessOwn[H any](client *coord.Client, path conn.NodePath, at string, ownAt func(context.Context, *coord.Client, string) ([]string, error), room int, acquire acquirer[H]) acquirer[H] {
 	return func(ctx context.Context, try bool) (none H, err error) {
-		own, err := ownAt(ctx, client, dir)
+		own, err := ownAt(ctx, client, at)
 		switch {
 		case err != nil:
 			return none, err

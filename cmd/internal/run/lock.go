@@ -59,6 +59,7 @@ type LockVerb struct {
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"The time from TERM to KILL when CMD has to end. Default: a sixth of the session timeout."`
+	OneNode   bool           `help:"The node at the path is itself the lock: whoever makes it holds, in no order. For paths where programs lock so."`
 	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait for D if the last holder did not release the lock: the same for all who use the path."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	dialect   coord.Dialect  // of the line, or ""
@@ -82,10 +83,12 @@ func (v *LockVerb) check() error {
 		return term.UsageError("--resize changes the number of slots: say which with --slots")
 	case v.Slots != nil && (*v.Slots < 1 || *v.Slots > math.MaxInt32):
 		return term.UsageError("--slots %d: it must be from 1 to %d", *v.Slots, math.MaxInt32)
-	case (v.Slots != nil || v.Shared) && v.Delay != nil:
-		return term.UsageError("--delay is for the plain lock, without --slots and --shared")
+	case (v.Slots != nil || v.Shared || v.OneNode) && v.Delay != nil:
+		return term.UsageError("--delay is for the plain lock, without --slots, --shared and --one-node")
 	case v.Slots != nil && v.Shared:
 		return term.UsageError("--slots and --shared are two kinds of locks: choose one")
+	case v.OneNode && (v.Slots != nil || v.Shared):
+		return term.UsageError("--one-node is another kind of lock than --slots and --shared: choose one")
 	case len(v.Paths) > 1 && len(v.Cmd) > 0 && v.Cmd[0] != "--":
 		return term.UsageError("several paths: write -- before the command; here they are %s, and the command %q", v.Paths, v.Cmd)
 	case v.Slots != nil && len(v.Paths) > 1:
@@ -99,11 +102,11 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	if v.Slots == nil && !v.Shared {
+	if v.Slots == nil && !v.Shared && !v.OneNode {
 		v.dialect = c.LineDialect()
 	}
 	return (&job{
-		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
+		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, oneNode: v.OneNode, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
@@ -132,6 +135,9 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer[*coo
 	switch {
 	case v.Slots != nil:
 		return v.slots(client, path)
+	case v.OneNode:
+		n, err := lock.NewNode(client, string(path))
+		return unlessOwn(client, path, string(path), ownNode, 1, acquirerOf(n)), err
 	case v.Shared:
 		l, err := rwlock.New(client, string(path))
 		if err != nil {

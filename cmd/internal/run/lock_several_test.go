@@ -234,6 +234,9 @@ func TestALockInsideTheSameLockIsRefusedInsteadOfADeadlock(t *testing.T) {
 		{"lock --slots 1 PATH", "lock --slots 1 PATH"},
 		{"lock --slots 2 PATH", "lock --slots 2 PATH", "lock --slots 2 PATH"},
 		{"--dialect kazoo lock --slots 1 PATH", "--dialect kazoo lock --slots 1 PATH"},
+		{"lock --one-node PATH", "lock --one-node PATH"},
+		{"lock --one-node PATH", "lock PATH-other", "lock --one-node PATH PATH-third"},
+		{"lock --dialect prefix=n_ PATH", "elect --dialect prefix=n_ PATH"},
 		{"elect PATH", "elect PATH"},
 		{"doublebarrier -n 1 PATH", "doublebarrier --next -n 1 PATH"},
 	} {

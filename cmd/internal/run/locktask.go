@@ -28,6 +28,7 @@ type lockTask struct {
 	// The line's, if that is described, or "".
 	dialect coord.Dialect
 	plain   bool // one claim in the line excludes all others
+	oneNode bool // there is no line: the node at a path is the lock
 
 	health *recipe.Health // nil: the command is always well
 	unwell func() error   // why it is not, or nil; once it is to run
@@ -65,6 +66,10 @@ func (o one) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 func (t *lockTask) refuseNested(ctx context.Context) error {
 	if t.try || len(t.paths) == 1 {
 		return nil
+	}
+	ownAt := ownAt
+	if t.oneNode {
+		ownAt = ownNode
 	}
 	for _, path := range t.paths {
 		own, err := ownAt(ctx, t.client, string(path))
@@ -206,8 +211,11 @@ func (t *lockTask) look(ctx context.Context, client *coord.Client, own look.Name
 
 // parties lists who holds, in which directory, and who waits.
 func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
-	if t.slots != nil {
+	switch {
+	case t.slots != nil:
 		return t.slotParties(ctx, client, path)
+	case t.oneNode:
+		return nodeParties(ctx, client, string(path))
 	}
 	found, err := look.Children(ctx, client, string(path))
 	if d := t.dialect; d != "" && err == nil {
@@ -231,6 +239,14 @@ func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.
 		holders = before
 	}
 	return string(path), holders, line, err
+}
+
+func nodeParties(ctx context.Context, client *coord.Client, node string) (dir string, holders, line []coord.Contender, err error) {
+	_, there, err := client.Exists(ctx, node)
+	if there {
+		holders = []coord.Contender{{Name: path.Base(node), Kind: look.NodeKind, Dialect: client.Info().Dialect}}
+	}
+	return path.Dir(node), holders, nil, err
 }
 
 func (t *lockTask) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {

@@ -137,7 +137,10 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 
 // revoke asks a contender to give up, in the words of its dialect.
 func revoke(ctx context.Context, client *coord.Client, d coord.Dialect, t look.Contender) error {
-	if t.Dialect != string(d) {
+	switch {
+	case t.Kind == look.NodeKind && !inspect.NamesOwner([]byte(t.Owner)):
+		return term.ExitWith(term.ExitFailed, "%s is not %s's: what is written into it may mean something else to its program; \"%s break\" deletes it", t.Node, term.Program, term.Program)
+	case t.Dialect != string(d):
 		d = ""
 	}
 	return inspect.RevokeIn(ctx, client, d, t.Node)
