@@ -93,6 +93,12 @@ func (c *conn) serve() {
 // x509Scheme is the scheme of the identities that certificates give.
 const x509Scheme = "x509"
 
+// secure reports whether the connection speaks TLS.
+func (c *conn) secure() bool {
+	_, ok := c.nc.(*tls.Conn)
+	return ok
+}
+
 // shakeHands is TLS's handshake, which gives the connection the identity of the
 // client's certificate.
 func (c *conn) shakeHands() bool {

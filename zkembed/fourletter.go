@@ -45,11 +45,15 @@ func (s *Server) traffic() (received, sent, alive int64) {
 	return received, sent, alive
 }
 
+// nodeCount counts the root twice, as a real server does, which knows it by two
+// names.
+func (s *Server) nodeCount() int { return len(s.leader.tree.nodes) + 1 }
+
 func (s *Server) srvr() string {
 	received, sent, alive := s.traffic()
 	return fmt.Sprintf("Zookeeper version: %s\nLatency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\n"+
 		"Connections: %d\nOutstanding: 0\nZxid: 0x%x\nMode: standalone\nNode count: %d\n",
-		version, received, sent, alive, s.leader.tree.zxid, len(s.leader.tree.nodes))
+		version, received, sent, alive, s.leader.tree.zxid, s.nodeCount())
 }
 
 func (s *Server) statWord() string {
@@ -88,38 +92,49 @@ func (s *Server) sortedConns() []*conn {
 	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.since.UnixNano(), b.since.UnixNano()) })
 }
 
-func (s *Server) mntr() string {
+// figure is one of those that mntr and the admin server's monitor tell.
+type figure struct {
+	key   string
+	value any
+}
+
+func (s *Server) monitored() []figure {
 	received, sent, alive := s.traffic()
 	ephemerals := 0
 	for _, paths := range s.leader.tree.ephemerals {
 		ephemerals += len(paths)
 	}
+	return []figure{
+		{"version", version},
+		{"server_state", "standalone"},
+		{"packets_received", received},
+		{"packets_sent", sent},
+		{"num_alive_connections", alive},
+		{"outstanding_requests", 0},
+		{"znode_count", s.nodeCount()},
+		{"watch_count", s.watchCount()},
+		{"ephemerals_count", ephemerals},
+		{"global_sessions", len(s.sessions)},
+		{"uptime", time.Since(s.started).Milliseconds()},
+	}
+}
+
+func (s *Server) mntr() string {
 	var b strings.Builder
-	for _, kv := range []struct {
-		key   string
-		value any
-	}{
-		{"zk_version", version},
-		{"zk_server_state", "standalone"},
-		{"zk_packets_received", received},
-		{"zk_packets_sent", sent},
-		{"zk_num_alive_connections", alive},
-		{"zk_outstanding_requests", 0},
-		{"zk_znode_count", len(s.leader.tree.nodes)},
-		{"zk_watch_count", s.watchCount()},
-		{"zk_ephemerals_count", ephemerals},
-		{"zk_global_sessions", len(s.sessions)},
-		{"zk_uptime", time.Since(s.started).Milliseconds()},
-	} {
-		fmt.Fprintf(&b, "%s\t%v\n", kv.key, kv.value)
+	for _, kv := range s.monitored() {
+		fmt.Fprintf(&b, "zk_%s\t%v\n", kv.key, kv.value)
 	}
 	return b.String()
 }
 
 func (s *Server) conf() string {
-	_, port, _ := net.SplitHostPort(s.Addr()) // an IPv6 address has colons, too
 	return fmt.Sprintf("clientPort=%s\ntickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=1\n",
-		port, s.cfg.tick.Milliseconds(), s.cfg.minTime.Milliseconds(), s.cfg.maxTime.Milliseconds())
+		s.port(), s.cfg.tick.Milliseconds(), s.cfg.minTime.Milliseconds(), s.cfg.maxTime.Milliseconds())
+}
+
+func (s *Server) port() string {
+	_, port, _ := net.SplitHostPort(s.Addr()) // an IPv6 address has colons, too
+	return port
 }
 
 func (s *Server) envi() string {

@@ -243,8 +243,8 @@ func WithAddr(addr string) Option {
 }
 
 // WithTLS makes the server listen by TLS on a second address, as ZooKeeper's
-// secureClientPort does; see [Server.SecureAddr]. A client's certificate, if the
-// configuration asks for one, is an identity: its subject, in scheme x509.
+// secureClientPort does; see [Server.SecureAddr]. A client's certificate, if
+// the configuration asks for one, is an identity: its subject, in scheme x509.
 func WithTLS(addr string, tls *tls.Config) Option {
 	return option(tls != nil, func(c *config) { c.secureAddr, c.tls = addr, tls }, "nil TLS configuration")
 }

@@ -165,8 +165,8 @@ func findReal() (java, classPath string, err error) {
 
 // findJars returns the class path with the ZooKeeper of a folder. zookeeper.jar
 // names the jars it needs in its manifest, by Debian's paths; the logger's back
-// end and a part of what TLS takes are missing there, and the classes of the
-// protocol must be of the same version, so they come first.
+// end and a part of what TLS and the admin server take are missing there, and
+// the classes of the protocol must be of the same version, so they come first.
 func findJars(folder string) (classPath string, err error) {
 	if !filepath.IsAbs(folder) {
 		return "", fmt.Errorf("%s=%q: want an absolute path, since tests run in folders of their own", EnvZooKeeper, folder)
@@ -176,6 +176,7 @@ func findJars(folder string) (classPath string, err error) {
 		filepath.Join(folder, "zookeeper.jar"),
 		filepath.Join(javaFolder, "slf4j-simple.jar"),
 		filepath.Join(javaFolder, "netty-codec.jar"),
+		filepath.Join(javaFolder, "servlet-api.jar"),
 	}
 	for _, jar := range jars {
 		if _, err := os.Stat(jar); err == nil {

@@ -4,7 +4,9 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -384,6 +386,21 @@ func TestTheServerLetsTestsMakeFaultsOnLoopbackAlone(t *testing.T) {
 		cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--control", at).Ends(term.ExitUsage, "not loopback")
 	}
 	cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--control", "x").Ends(term.ExitUsage, "HOST:PORT")
+}
+
+func TestTheServerAnswersHealthChecksAsZooKeepersAdminServerDoes(t *testing.T) {
+	t.Parallel()
+	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	_, commands := server.Line(), server.Line()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, commands+"/ruok", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"command": "ruok", "error": null}`, string(text))
+	server.EndsBy(syscall.SIGTERM, 0)
 }
 
 func TestTheServersTickBoundsItsSessions(t *testing.T) {

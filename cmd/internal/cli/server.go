@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -19,8 +20,9 @@ import (
 type serverVerb struct {
 	Addr       string        `default:"127.0.0.1:2181" help:"Where to listen; port 0 takes a free one."`
 	Tick       time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session timeouts are from 2 to 20 ticks."`
-	Control    string        `placeholder:"HOST:PORT" help:"Let tests make faults there, on loopback, by HTTP; the URL is on the second line."`
-	SecureAddr string        `placeholder:"HOST:PORT" help:"Listen there by TLS, too, with --tls-cert and --tls-key; with --tls-ca, to clients whose certificates it signed. On the last line."`
+	Control    string        `placeholder:"HOST:PORT" help:"Let tests make faults there, on loopback, by HTTP; the URL is written on a line of its own."`
+	SecureAddr string        `placeholder:"HOST:PORT" help:"Listen there by TLS, too, with --tls-cert and --tls-key; with --tls-ca, to clients whose certificates it signed. The address is written on the next line."`
+	Admin      string        `placeholder:"HOST:PORT" help:"Answer there as ZooKeeper's admin server does, at /commands; the URL is written on the last line."`
 }
 
 // serving is what the server writes when it can be reached.
@@ -28,19 +30,17 @@ type serving struct {
 	Connect string `json:"connect"`
 	Control string `json:"control,omitempty"`
 	Secure  string `json:"secure,omitempty"`
+	Admin   string `json:"admin,omitempty"`
 }
 
 func (v serving) lines() (text string) {
-	for _, line := range []string{v.Connect, v.Control, v.Secure} {
+	for _, line := range []string{v.Connect, v.Control, v.Secure, v.Admin} {
 		if line != "" {
 			text += line + "\n"
 		}
 	}
 	return text
 }
-
-// controlWithin bounds how long a request to the control may take to come.
-const controlWithin = 10 * time.Second
 
 // Run serves until it is interrupted.
 func (v *serverVerb) Run(s *term.Streams, c *conn.Connection) (err error) {
@@ -50,7 +50,11 @@ func (v *serverVerb) Run(s *term.Streams, c *conn.Connection) (err error) {
 	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	listener, err := v.listen()
+	controls, err := listen("--control", v.Control, true)
+	if err != nil {
+		return err
+	}
+	admin, err := listen("--admin", v.Admin, false)
 	if err != nil {
 		return err
 	}
@@ -59,15 +63,14 @@ func (v *serverVerb) Run(s *term.Streams, c *conn.Connection) (err error) {
 		return term.ExitWith(term.ExitFailed, "%w (--addr and --secure-addr set the addresses)", err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	at := serving{Connect: server.ConnectString(), Secure: server.SecureAddr()}
-	failed := make(chan error, 1)
-	if listener != nil {
-		token := rand.Text()
-		at.Control = "http://" + listener.Addr().String() + "/" + token
-		controls := &http.Server{Handler: control.Handler(server, token), ReadTimeout: controlWithin, MaxHeaderBytes: 16 << 10}
-		go func() { failed <- controls.Serve(listener) }()
-		defer func() { _ = controls.Close() }()
+	token := rand.Text()
+	at := serving{
+		Connect: server.ConnectString(), Secure: server.SecureAddr(),
+		Control: controls.url("/" + token), Admin: admin.url("/commands"),
 	}
+	failed := make(chan error, 2)
+	defer controls.serve(control.Handler(server, token), failed)()
+	defer admin.serve(server.AdminHandler(), failed)()
 	if err := s.Print(at, "%s", at.lines()); err != nil {
 		return term.ExitWith(term.ExitFailed, "the address could not be written: %w", err)
 	}
@@ -78,7 +81,7 @@ func (v *serverVerb) Run(s *term.Streams, c *conn.Connection) (err error) {
 	case <-interrupted:
 		return nil
 	case err := <-failed:
-		return term.ExitWith(term.ExitFailed, "--control: %w", err)
+		return term.ExitWith(term.ExitFailed, "%w", err)
 	}
 }
 
@@ -97,21 +100,45 @@ func (v *serverVerb) options(c *conn.Connection) ([]zkembed.Option, error) {
 	return append(opts, zkembed.WithTLS(v.SecureAddr, config)), err
 }
 
-// listen returns nil without --control.
-func (v *serverVerb) listen() (net.Listener, error) {
-	if v.Control == "" {
+// pages is where the server speaks HTTP; nil where it does not.
+type pages struct {
+	flag     string
+	listener net.Listener
+}
+
+func listen(flag, at string, loopback bool) (*pages, error) {
+	if at == "" {
 		return nil, nil
 	}
-	address, err := conn.AddressOf("--control", v.Control)
+	address, err := conn.AddressOf(flag, at)
 	switch {
 	case err != nil:
 		return nil, err
-	case !address.IP.IsLoopback():
-		return nil, term.UsageError("--control %s: that is not loopback, and others could reach it", v.Control)
+	case loopback && !address.IP.IsLoopback():
+		return nil, term.UsageError("%s %s: that is not loopback, and others could reach it", flag, at)
 	}
 	listener, err := net.ListenTCP("tcp", address)
 	if err != nil {
-		return nil, term.ExitWith(term.ExitFailed, "%w (--control sets the address)", err)
+		return nil, term.ExitWith(term.ExitFailed, "%w (%s sets the address)", err, flag)
 	}
-	return listener, nil
+	return &pages{flag, listener}, nil
+}
+
+func (p *pages) url(path string) string {
+	if p == nil {
+		return ""
+	}
+	return "http://" + p.listener.Addr().String() + path
+}
+
+// requestWithin bounds how long a request may take to come.
+const requestWithin = 10 * time.Second
+
+func (p *pages) serve(handler http.Handler, failed chan<- error) (stop func()) {
+	if p == nil {
+		return func() {}
+	}
+	server := &http.Server{Handler: handler, ReadTimeout: requestWithin, MaxHeaderBytes: 16 << 10}
+	go func() { failed <- fmt.Errorf("%s: %w", p.flag, server.Serve(p.listener)) }()
+	return func() { _ = server.Close() }
 }
