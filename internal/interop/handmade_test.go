@@ -192,32 +192,46 @@ func (p *pairing) strike() {
 	for _, s := range []*side{p.theirs, p.ours} {
 		for skip := range 4 {
 			how := []proxy.Action{proxy.CutOnReply, proxy.DropAndCut}[skip%2]
-			cut := s.proxy.Inject(proxy.Fault{Path: p.path, Skip: skip, Do: how})
-			zktest.Receive(p, answersWithin, cut.First(), "a connection of %s is cut", s.name)
+			p.struck(s.proxy.Inject(proxy.Fault{Path: p.path, Skip: skip, Do: how}))
 		}
 	}
 	p.kill(p.theirs, p.ours)
+	p.awaitReady(6)
 	p.kill(p.ours, p.theirs)
 	p.awaitReady(8)
 	require.Positive(p, p.theirs.proxy.CutAll())
 	require.Positive(p, p.ours.proxy.CutAll())
 }
 
+// await waits for a condition, unless a contender has failed.
+func (p *pairing) await(what string, cond func() bool) {
+	p.Helper()
+	zktest.Eventually(p, answersWithin, func() bool { return p.Failed() || cond() }, "%s", what)
+	if p.Failed() {
+		p.FailNow()
+	}
+}
+
 func (p *pairing) awaitReady(n int32) {
-	zktest.Eventually(p, answersWithin, func() bool { return p.ready.Load() == n }, "%d contenders have begun", n)
+	p.await("all have begun", func() bool { return p.ready.Load() == n })
+}
+
+// struck waits until a fault has happened.
+func (p *pairing) struck(fault *proxy.Rule) {
+	p.await("a fault", func() bool { return fault.Fired() > 0 })
 }
 
 // kill ends a holder in the middle of its turn, and one who waits.
 func (p *pairing) kill(holders, waiters *side) {
 	goOn := make(chan struct{})
 	defer close(goOn)
-	held := holders.proxy.Inject(proxy.Fault{On: []int32{proxy.OpSetData, proxy.OpMulti}, Path: p.path + "/turns", Do: proxy.Hold(goOn)})
-	zktest.Receive(p, answersWithin, held.First(), "one of %s has a turn", holders.name)
-	zktest.Eventually(p, answersWithin, func() bool {
+	sets := proxy.Fault{On: []int32{proxy.OpSetData, proxy.OpMulti}, Path: p.path + "/turns", Do: proxy.Hold(goOn)}
+	p.struck(holders.proxy.Inject(sets))
+	p.await("all contend", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.turning) == 4
-	}, "all contend")
+	})
 	entry := p.inside()
 	p.mu.Lock()
 	holder := p.turning[entry[:strings.LastIndex(entry, "-")]]

@@ -41,7 +41,7 @@ func newPeer(args []string, nodes ...string) (*peer, error) {
 	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(coord.Dialect(args[4])),
 		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
 	if err == nil {
-		err = p.client.EnsureDir(p.ctx, p.path)
+		err = p.client.Retry(p.ctx, func(ctx context.Context) error { return p.client.EnsureDir(ctx, p.path) })
 	}
 	for _, node := range nodes {
 		if err == nil {

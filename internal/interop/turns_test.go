@@ -2,10 +2,10 @@ package interop
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,67 +24,77 @@ func init() {
 // oneNode is in a dialect's place: the lock is one node.
 const oneNode = "one node"
 
-// takeTurns is this module's contender with the command "turn" of
-// testdata/java/PlainHold.java. Its hold outlives a connection, so it notes its
-// entry until it is noted, or the hold is lost.
+// taker is this module's contender with the command "turn" of
+// testdata/java/PlainHold.java. What its lock does outlives a connection. After
+// a request of the turn itself that may yet be carried out, it ends its session
+// as the others do: none is carried out from then on.
+type taker struct {
+	*peer
+	args    []string
+	acquire acquiring
+}
+
 func takeTurns(args []string) {
-	dialect := coord.Dialect(args[4])
-	args[4] = string(coord.Curator)
-	p, err := newPeer(args)
-	zktest.ExitOn(err)
-	var acquire acquiring
-	if dialect == oneNode {
-		n, err := lock.NewNode(p.client, p.path+"/lock")
-		zktest.ExitOn(err)
-		acquire = n.Acquire
-	} else {
-		m, err := lock.New(p.client, p.path+"/lock", lock.Dialect(dialect))
-		zktest.ExitOn(err)
-		acquire = m.Acquire
-	}
-	p.serve(func(_ string, number int) (string, error) {
-		return p.turn(acquire, fmt.Sprintf("%s-%d", p.name, number))
+	var t taker
+	t.args = args
+	zktest.ExitOn(t.begin())
+	t.serve(func(_ string, number int) (answer string, err error) {
+		answer, err = t.turn(fmt.Sprintf("%s-%d", t.name, number))
+		if answer == "again" {
+			_ = t.client.Close(t.ctx)
+			err = t.begin()
+		}
+		return answer, err
 	})
 }
 
-func (p *peer) turn(acquire acquiring, entry string) (answer string, err error) {
-	if answer, err := p.acquire(acquire, ownTurn); answer != "held" || err != nil {
+func (t *taker) begin() (err error) {
+	dialect := coord.Dialect(t.args[4])
+	if t.peer, err = newPeer(append(slices.Clone(t.args[:4]), string(coord.Curator))); err != nil {
+		return err
+	}
+	if dialect == oneNode {
+		n, err := lock.NewNode(t.client, t.path+"/lock")
+		t.acquire = n.Acquire
+		return err
+	}
+	m, err := lock.New(t.client, t.path+"/lock", lock.Dialect(dialect))
+	t.acquire = m.Acquire
+	return err
+}
+
+func (t *taker) turn(entry string) (answer string, err error) {
+	if answer, err := t.peer.acquire(t.acquire, ownTurn); answer != "held" || err != nil {
 		return "", fmt.Errorf("no turn: %q, %w", answer, err)
 	}
-	answer = "noted"
-	err = p.client.Retry(p.hold.Context(p.ctx), func(ctx context.Context) error {
-		overlap, err := p.note(ctx, entry)
-		if overlap != "" {
-			answer = "overlap " + overlap
-		}
-		return err
-	})
-	if p.hold.Err() != nil {
+	overlap, err := t.note(entry)
+	switch {
+	case overlap != "":
+		return "overlap " + overlap, err
+	case errors.Is(err, coord.ErrDisconnected), errors.Is(err, coord.ErrSessionExpired):
 		return "again", nil
-	}
-	if err == nil {
-		err = p.client.Retry(p.ctx, p.hold.Release)
-	}
-	return answer, err
-}
-
-// note is what a turn does while holding. It can be repeated.
-func (p *peer) note(ctx context.Context, entry string) (overlap string, err error) {
-	_, err = p.client.Txn(ctx, coord.EphemeralOp(p.path+"/inside", []byte(entry)))
-	if errors.Is(err, coord.ErrNodeExists) {
-		other, _, err := p.client.Get(ctx, p.path+"/inside")
-		if err != nil || string(other) != entry {
-			return string(other), err
-		}
-	} else if err != nil {
+	case err != nil:
 		return "", err
 	}
-	turns, _, err := p.client.Get(ctx, p.path+"/turns")
-	if err == nil && !strings.HasSuffix("\n"+string(turns), "\n"+entry+"\n") {
-		_, err = p.client.Set(ctx, p.path+"/turns", append(turns, entry+"\n"...), -1)
+	return "noted", t.client.Retry(t.ctx, t.hold.Release)
+}
+
+// note is what a turn does while holding.
+func (t *taker) note(entry string) (overlap string, err error) {
+	_, err = t.client.Txn(t.ctx, coord.EphemeralOp(t.path+"/inside", []byte(entry)))
+	if errors.Is(err, coord.ErrNodeExists) {
+		other, _, err := t.client.Get(t.ctx, t.path+"/inside")
+		return string(other), err
+	}
+	if err != nil {
+		return "", err
+	}
+	turns, _, err := t.client.Get(t.ctx, t.path+"/turns")
+	if err == nil {
+		_, err = t.client.Set(t.ctx, t.path+"/turns", append(turns, entry+"\n"...), -1)
 	}
 	if err == nil {
-		err = p.client.Delete(ctx, p.path+"/inside", -1)
+		err = t.client.Delete(t.ctx, t.path+"/inside", -1)
 	}
 	return "", err
 }

@@ -78,8 +78,10 @@ class Node:
             return self._ours()  # by a request whose reply was lost
 
     def _ours(self):
-        there = self.zk.exists(self.path)
-        return there is not None and there.ephemeralOwner == self.zk.client_id[0]
+        there, session = self.zk.exists(self.path), self.zk.client_id
+        if session is None:
+            raise ConnectionLoss()
+        return there is not None and there.ephemeralOwner == session[0]
 
     def release(self):
         self.zk.retry(lambda: self._ours() and self.zk.delete(self.path))
