@@ -255,9 +255,11 @@ func emphasis(name string) string {
 }
 
 func table(b *strings.Builder, head []string, lines [][]string) {
-	rule := slices.Repeat([]string{"---"}, len(head))
-	for _, cells := range slices.Concat([][]string{head, rule}, lines) {
+	for i, cells := range slices.Concat([][]string{head}, lines) {
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
+		}
 	}
 	b.WriteString("\n")
 }

@@ -69,7 +69,7 @@ var rows = []row{
 	},
 	{
 		name: "handoff", title: "Hand-offs among N sessions",
-		about: "N sessions want one lock all the time. The limit is a chain of prepared nodes and watches, each deleted when the one before it has gone.",
+		about: "N sessions want one lock all the time. The limit is a chain of prepared nodes and watches.",
 		task:  task{work: "contend", each: 1}, sizes: []int{2, 32},
 		who:  []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
 		base: zkLock, linkBase: limit, shows: []column{perSecond}, sites: sites,
@@ -83,7 +83,7 @@ var rows = []row{
 	},
 	{
 		name: "processes", title: "4 processes of 64 goroutines each on one path",
-		about: "The share is the one of the process with the fewest grants, of a quarter. The local queue gives a node up after 1,000 turns.",
+		about: "The least share is what the process with the fewest grants had, divided by a quarter.",
 		task:  task{work: "contend", processes: 4, sessions: 1, each: 64},
 		who:   []string{zkcoord, local, zkLock},
 		base:  zkLock, shows: []column{perSecond, fairness}, sites: []*site{one},
@@ -111,7 +111,7 @@ var rows = []row{
 	},
 	{
 		name: "barrier", title: "Double barrier of N members",
-		about: "All N come at once, and leave at once when the last of them is in: the time until the last is through, and the cost of one member's enter and leave. The limit is the textbook's barrier, which does not survive a crash.",
+		about: "All N come at once, and leave at once when the last of them is in: the time until the last is through, and the cost of one member's enter and leave.",
 		task:  task{work: "barrier"}, sizes: []int{32},
 		who:  []string{limit, zkcoord, curator, kazoo, etcd},
 		base: limit, shows: []column{enterTime, leaveTime}, sites: sites,
@@ -125,7 +125,7 @@ var rows = []row{
 	},
 	{
 		name: "queue-batch", title: "Queue: batches of 16",
-		about: "The limit of batches claims and acknowledges 16 items by one transaction each, in Kazoo's layout: four changes of nodes for an item, where taking it is one. Its consumers often want the same items.",
+		about: "The limit of batches claims and acknowledges 16 items by one transaction each. Its consumers often want the same items.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
 		who:  []string{limit, bareBatches, batches},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},
@@ -197,7 +197,7 @@ var scaleRows = []row{
 	},
 	{
 		name: "idle", title: "Clients that hold a lock and do nothing",
-		about: "N sessions of T = 10 s hold a lock each. What the server sees are pings and probes.",
+		about: "N sessions of T = 10 s hold a lock each.",
 		task:  task{work: "idle", each: 1, during: 10 * time.Second}, sizes: []int{1000},
 		who:   []string{zkcoord, zkLock},
 		shows: []column{allRequests, writes, serverLoad, clientLoad, memory}, sites: []*site{one},
@@ -218,7 +218,7 @@ var scaleRows = []row{
 	},
 	{
 		name: "writes", title: "What the servers can do",
-		about: "64 sessions send probes as fast as they are answered, N at a time each: the least that a write can cost.",
+		about: "64 sessions send empty writes as fast as they are answered, N at a time each.",
 		task:  task{work: "probe", sessions: 64}, sizes: []int{16},
 		size:  func(t *task, n int) { t.each = n },
 		who:   []string{limit},
@@ -226,7 +226,7 @@ var scaleRows = []row{
 	},
 	{
 		name: "members", title: "Members of a double barrier",
-		about: "N members of up to 100 sessions come at once, and leave at once when the last of them is in. Behind the proxy that counts, 4,000 lost their window once in two trials.",
+		about: "N members of up to 100 sessions come at once, and leave at once when the last of them is in.",
 		task:  task{work: "barrier"}, sizes: []int{10, 1000, 4000},
 		size: func(t *task, n int) {
 			t.sessions = min(n, 100)

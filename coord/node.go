@@ -44,7 +44,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 
 // Synced returns a client for one caller, for reads that are up to date. A
 // server may lag behind the ensemble, and after a change of session the next
-// one may lag behind the last. The fresh client's reads show all that was
+// one may lag behind the last. Its reads show all that was
 // committed before its first read, and never go back in time. That costs one
 // empty write in each session. In all else it is c itself.
 func (c *Client) Synced() *Client { return &Client{c.shared, new(atomic.Int64)} }
