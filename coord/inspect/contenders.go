@@ -63,7 +63,7 @@ func InLine(ctx context.Context, c *coord.Client, line coord.Line) ([]Contender,
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case described == "" || described == coord.Curator || described == coord.Kazoo:
+	case !described.IsDescribed():
 		return held(ctx, c, line.Dir, Among(names, line.Kinds...))
 	}
 	all := append(line.Order(names, line.Dialect), line.Foreign(names, line.Dialect)...)

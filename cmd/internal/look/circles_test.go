@@ -33,6 +33,23 @@ func (ties tied) parties() (all []party) {
 	return all
 }
 
+func TestANameThatSeveralNodesHaveIsTheOneOfTheSessionOrToken(t *testing.T) {
+	t.Parallel()
+	hold := func(path, session string, token int64) party {
+		return party{Path: path, Contender: Contender{Node: path + "/n_0000000000", Session: session, Token: token, Holds: true}}
+	}
+	waits := func(session, under string) party {
+		return party{Path: "/c", waits: true, Contender: Contender{Node: "/c/n_" + session, Session: session, Under: []string{under}}}
+	}
+	all := []party{
+		hold("/a", "1", 7), hold("/b", "2", 8),
+		waits("1", "n_0000000000"), waits("2", "n_0000000000"), waits("3", "n_0000000000"), waits("4", "n_0000000000@7"),
+	}
+	relate(all)
+	require.Equal(t, []int{2, 5}, all[0].Within)
+	require.Equal(t, []int{3}, all[1].Within)
+}
+
 func TestWhatIsACircle(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

@@ -59,6 +59,7 @@ type WaitGraph struct {
 	certain, perhaps []look.Circle
 	nested           []nesting
 	owners           map[string]string // of the sessions
+	unknown          []look.Report     // whose contenders are of unknown recipes
 }
 
 // nesting is a session that waits under a hold of another.
@@ -105,6 +106,11 @@ func graphOf(s *look.Survey) *WaitGraph {
 	}
 	for _, c := range s.Possible {
 		g.Possible = append(g.Possible, c.Sessions())
+	}
+	for _, r := range s.Recipes {
+		if r.Kind == look.UnknownKind {
+			g.unknown = append(g.unknown, r)
+		}
 	}
 	all := s.Parties()
 	around, delays := map[string][]string{}, map[string][]string{} // by node
@@ -169,6 +175,9 @@ func (g *WaitGraph) table(to term.Page) {
 		}
 	}
 	writeWaits(to, g.Waits)
+	for _, r := range g.unknown {
+		to.Say(r.Path, ": an unknown recipe%s", r.LikelyText())
+	}
 	to.Say("", "%s, %s; %s", term.Plural(len(g.Waits), "wait", "waits"), circleCount(len(g.certain), len(g.perhaps)), g.Extent)
 }
 

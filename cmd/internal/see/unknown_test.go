@@ -116,6 +116,7 @@ func TestEveryVerbShowsALineThatIsDescribed(t *testing.T) {
 		g := cmdtest.Parse[WaitGraph](t, in("--json", "graph", cmdtest.Below(w)).Gives(0))
 		require.Len(t, g.Waits, 1)
 		require.Equal(t, []string{waits, held}, []string{g.Waits[0].Node, g.Waits[0].ForNode})
+		require.Contains(t, cmdtest.On(t, w, "graph", cmdtest.Below(w)).Gives(0), "--dialect 'prefix=n_'", "without it")
 		d := cmdtest.Parse[Diagnosis](t, in("--json", "doctor", cmdtest.Below(w)).Gives(0))
 		require.False(t, slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Where == at }), "%v", d)
 		u := in("ui", "--listen", "127.0.0.1:0", cmdtest.Below(w))
