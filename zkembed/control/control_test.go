@@ -283,9 +283,14 @@ func TestTheErrorsOfTheClientDoNotTellTheToken(t *testing.T) {
 func TestTenThousandFaultsDoNotTouchClientsThatAreNotMeant(t *testing.T) {
 	s := newStage(t)
 	kinds := []control.Fault{
-		{Do: control.Drop}, {Do: control.Hang}, {Do: control.LoseReply}, {Do: control.ReplyError, Error: "NoNode"},
-		{Do: control.Delay, By: control.Duration(time.Hour)}, {Do: control.DelayEvents, By: control.Duration(time.Hour)},
-		{Do: control.Cut}, {Do: control.CarryOutLate, By: control.Duration(time.Hour)},
+		{Do: control.Drop},
+		{Do: control.Hang},
+		{Do: control.LoseReply},
+		{Do: control.ReplyError, Error: "NoNode"},
+		{Do: control.Delay, By: control.Duration(time.Hour)},
+		{Do: control.DelayEvents, By: control.Duration(time.Hour)},
+		{Do: control.Cut},
+		{Do: control.CarryOutLate, By: control.Duration(time.Hour)},
 	}
 	begin := func(i int) (int, string) {
 		f := kinds[i%len(kinds)]

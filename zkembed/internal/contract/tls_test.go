@@ -91,7 +91,12 @@ func eachByTLS(t *testing.T, promise func(t *testing.T, plain, secure string, ce
 		} {
 			opts = append(opts, zktest.WithConfig(key, value))
 		}
-		promise(t, zktest.RequireReal(t, opts...).Addr(), "127.0.0.1:"+port, certs)
+		server, secure := zktest.RequireReal(t, opts...), "127.0.0.1:"+port
+		zktest.Eventually(t, patience, func() bool { // it serves at the plain port first
+			nc, err := net.DialTimeout("tcp", secure, patience)
+			return err == nil && nc.Close() == nil
+		}, "it serves by TLS")
+		promise(t, server.Addr(), secure, certs)
 	})
 }
 
