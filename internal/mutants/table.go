@@ -32,6 +32,7 @@ const (
 	shown   = "./cmd/internal/see"
 	runs    = "./cmd/internal/run"
 	page    = "./cmd/internal/ui"
+	faults  = "./zkembed/control"
 
 	attended = "./coord/attend"
 	told     = "./coord/internal/attend"

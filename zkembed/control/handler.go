@@ -86,7 +86,7 @@ func Handler(s *zkembed.Server, token string) http.Handler {
 			write(w, v, err)
 		})
 	}
-	return door{token, mux}
+	return entrance{token, mux}
 }
 
 // refusal is an error with its status.
@@ -115,26 +115,26 @@ func write(w http.ResponseWriter, v any, err error) {
 	_ = json.NewEncoder(w).Encode(v) // a client that has gone needs no answer
 }
 
-// door lets in whoever has the token. Other sites' pages cannot guess it, and
+// entrance lets in whoever has the token. Other sites' pages cannot guess it, and
 // their browsers say where a request comes from, or use a name of theirs.
-type door struct {
+type entrance struct {
 	token  string
 	inside http.Handler
 }
 
-func (d door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case !isLocal(r.Host):
 		write(w, nil, refuse(http.StatusForbidden, "the control has no name but loopback addresses and localhost"))
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
 		write(w, nil, refuse(http.StatusForbidden, "the control is not for browsers"))
-	case d.token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
+	case e.token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(e.token)) != 1:
 		write(w, nil, refuse(http.StatusForbidden, "the URL has no token, or an old one: use the URL that was written at the start"))
 	default:
 		inner := r.Clone(r.Context())
 		inner.URL.Path, inner.URL.RawPath = "/"+path, ""
-		d.inside.ServeHTTP(w, inner)
+		e.inside.ServeHTTP(w, inner)
 	}
 }
 
