@@ -32,9 +32,7 @@ type Verb struct {
 
 // Help returns what does not fit into the list of options.
 func (*Verb) Help() string {
-	return `Programs with coord.WithAttendant, and commands with --attendant, tell the attendant of their host which session they have. When such a process is killed, the attendant closes its session: the next in line holds within milliseconds instead of the session timeout, which can be long then.
-
-The attendant needs no servers and no credentials of its own. It keeps what it is told in memory only.
+	return `Programs with coord.WithAttendant, and commands with --attendant, tell the attendant of their host which session they have. It needs no servers and no credentials of its own.
 
 Exit status: 0 after an interrupt, or if an attendant answers --check; 69 if none does; 64 usage; 1 if it cannot listen.`
 }

@@ -433,7 +433,7 @@ func fieldsOf(object reflect.Type, within bool) (always, perhaps []string) {
 	}
 	for i := range object.NumField() {
 		f := object.Field(i)
-		if !f.IsExported() && !f.Anonymous {
+		if !f.IsExported() && !f.Anonymous || f.Tag.Get("json") == "-" {
 			continue
 		}
 		if name, omit, _ := strings.Cut(f.Tag.Get("json"), ","); omit != "" {

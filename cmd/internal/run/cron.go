@@ -51,7 +51,7 @@ type CronVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*CronVerb) Help() string {
-	return `Start it on each host, with the same schedule and options: each slot is run by one of them, whichever is first. It goes on until a signal ends it. CMD gets COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, COORD_INSTANT (such as 2026-11-23T16:05:00Z), and COORD_ATTEMPT (1 the first time) in its environment. A slot whose process died is run again by another one, unless with --at-most-once.
+	return `Start it on each host, with the same schedule and options. It goes on until a signal ends it. CMD gets COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, COORD_INSTANT (such as 2026-11-23T16:05:00Z), and COORD_ATTEMPT (1 the first time) in its environment. A slot whose process died is run again by another one, unless with --at-most-once.
 
 When clocks change, a schedule with * as its hour keeps its interval. Another runs each time of day once: a skipped one at the change, one that comes twice the first time.
 

@@ -35,7 +35,7 @@ type queueReceive struct {
 
 // Help returns what does not fit into the list of options.
 func (*queueReceive) Help() string {
-	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue, and is delivered again later (--backoff). It is stopped before another can have the item.
+	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it fails, the item goes back to the queue, and is delivered again later (--backoff). It is stopped before another can have the item.
 
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the item was lost, or asked for, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }

@@ -18,7 +18,7 @@ type RemoveVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*RemoveVerb) Help() string {
-	return `Deletes what is left at PATH when nobody uses it any more: a semaphore's limit, an empty queue, the records of once and cron, the plan of shards. It is refused while anybody is there. Locks, elections and groups leave nothing: the servers delete their directories. An opened barrier is gone.
+	return `That is a semaphore's limit, an empty queue, the records of once and cron, the plan of shards. It is refused while anybody is there. Locks, elections, groups and opened barriers leave nothing.
 
 Exit status: 0 if it is gone; 75 if anybody is there, whom the message names; 1 if you decline, if there is nothing to remove, or if the request was refused; 66 if there is no node at PATH; 69 no session with the servers; 64 usage.`
 }
