@@ -168,7 +168,7 @@ func TestNoScheduleOfWritesThatSurvivesTheSameOutageIsCheaper(t *testing.T) {
 		require.LessOrEqual(t, inPairs, outage, name)
 		require.GreaterOrEqual(t, least, writes, name)
 		require.GreaterOrEqual(t, cheapest(outage, lag, every), writes, name)
-		row := fmt.Sprintf("| %s | %s | %.1f | %s | %s | %.1f |\n", name, share(interval), writes, share(outage), share(inPairs), least)
+		row := fmt.Sprintf("| %s | %s | %s |\n", name, share(interval), share(outage))
 		require.True(t, strings.Contains(string(page), row), "the table has no row %s", row)
 	}
 }
