@@ -80,8 +80,8 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 // create is lost.
 var recoveries = map[string]coord.Dialect{"GUID": "", "owner": coord.Description{Prefix: "n_"}.Dialect()}
 
-// eachRecovery is each for nodes that are recovered by their GUIDs, and for nodes
-// that are recovered by their owner alone.
+// eachRecovery is each for nodes that are recovered by their GUIDs, and for
+// nodes that are recovered by their owner alone.
 func eachRecovery(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Helper()
 	t.Parallel()
