@@ -31,8 +31,9 @@ type Book struct {
 // session is what is known of one that holds something.
 type session struct {
 	Heard
-	asked           time.Time // the last book
-	listed, missing bool      // by it
+	listed  time.Time // in the last book that has it
+	missing time.Time // in the last book that has all but it; zero: it was listed since
+	gone    bool      // and it still held then
 }
 
 // The part of a session's timeout after which it may have ended, and after
@@ -70,9 +71,11 @@ func (h *History) Hear(b Book) {
 	h.prune()
 	for name, s := range h.sessions {
 		heard, listed := b.Sessions[name]
-		s.asked, s.listed, s.missing = b.Asked, listed, !listed && b.Complete
-		if listed {
-			s.Heard = heard
+		switch {
+		case listed:
+			*s = session{Heard: heard, listed: b.Asked}
+		case b.Complete:
+			s.missing = b.Asked
 		}
 	}
 }
@@ -85,9 +88,9 @@ func (s *session) fate(then time.Time) How {
 		return ""
 	case s.outlives(then):
 		return Released
-	case s.missing:
+	case s.gone:
 		return Crashed
-	case s.listed && s.Timeout > 0 && s.asked.Sub(s.At) > s.part(isSilent) && !then.Before(s.At.Add(s.Timeout)):
+	case s.Timeout > 0 && s.listed.Sub(s.At) > s.part(isSilent) && !then.Before(s.At.Add(s.Timeout)):
 		return Lost
 	}
 	return ""
@@ -120,9 +123,12 @@ func (h *History) meet(l Look) {
 	for _, p := range l.Paths {
 		for _, holder := range p.Holders {
 			there[holder.Session] = true
-			if h.sessions[holder.Session] == nil {
-				h.sessions[holder.Session] = &session{}
+			s := h.sessions[holder.Session]
+			if s == nil {
+				s = &session{}
+				h.sessions[holder.Session] = s
 			}
+			s.gone = s.gone || !s.missing.IsZero() && l.Began.After(s.missing)
 		}
 		for _, name := range p.Others {
 			there[name] = true

@@ -82,19 +82,35 @@ func TestWhatABookAndLaterLooksTellOfAnEnd(t *testing.T) {
 		{"a client that was heard of has given it up, and closed its session", Book{at(1), true, heard(0.5)}, Book{at(3), true, nil}, 2, Released},
 		{"its session lives on", Book{at(15), true, heard(4)}, Book{at(21), true, heard(20)}, 20, Released},
 		{"it was silent until its session was over", Book{at(13), true, heard(4)}, Book{at(15), true, nil}, 15, Lost},
-		{"its connection had gone before", Book{at(13), true, nil}, Book{at(15), true, nil}, 15, Crashed},
-		{"a server did not answer before", Book{at(13), false, nil}, Book{at(15), true, nil}, 15, ""},
-		{"a server did not answer afterwards", Book{at(13), true, nil}, Book{at(15), false, nil}, 15, ""},
+		{"its connection had gone before", Book{at(11), true, nil}, Book{at(15), true, nil}, 15, Crashed},
+		{"a server did not answer before", Book{at(11), false, nil}, Book{at(15), true, nil}, 15, ""},
+		{"a server did not answer afterwards", Book{at(11), true, nil}, Book{at(15), false, nil}, 15, ""},
 		{"it was heard of, and may have been silent since", Book{at(5), true, heard(4)}, Book{at(15), true, nil}, 15, ""},
 		{"the servers do not say when they heard of it", Book{at(13), true, map[string]Heard{"session of a": {}}}, Book{at(15), true, nil}, 15, ""},
 	} {
 		h := New(limits())
 		h.See(held(0, "1", "a"))
 		h.Hear(x.before)
+		if x.end > 12 {
+			h.See(held(12, "1", "a"))
+		}
 		h.See(held(x.end, "2"))
 		h.Hear(x.after)
 		require.Equal(t, x.how, h.Intervals()[0].How, x.what)
 	}
+}
+
+func TestABookThatIsTakenWhileASessionEndsSaysNothingAboutItsConnection(t *testing.T) {
+	const timeout = 10 * time.Second
+	h := New(limits())
+	h.See(held(0, "1", "a"))
+	h.Hear(Book{at(12), true, map[string]Heard{"session of a": {at(4), timeout}}})
+	h.See(held(14, "1", "a"))
+	h.Hear(Book{at(14.5), true, nil}) // its session has just ended
+	h.See(held(16, "2"))
+	h.Hear(Book{at(15.9), true, nil})
+	h.Hear(Book{at(18), true, nil})
+	require.Equal(t, Lost, h.Intervals()[0].How)
 }
 
 func TestASessionThatIsMetLaterHasReleasedItsHold(t *testing.T) {
