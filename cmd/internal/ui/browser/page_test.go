@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -404,45 +403,4 @@ func value[T any](b tab, expression string) T {
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
 	require.NoError(b.t, err, expression)
 	return v
-}
-
-var update = flag.Bool("update", false, "take the picture in the documents anew")
-
-const (
-	picture     = root + "/docs/ui.png"
-	mostPicture = 150 << 10 // bytes
-)
-
-func TestThePictureInTheDocumentsIsSmall(t *testing.T) {
-	if *update {
-		takePicture(t)
-	}
-	info, err := os.Stat(picture)
-	require.NoError(t, err)
-	require.Less(t, info.Size(), int64(mostPicture))
-}
-
-// takePicture takes one of two locks in a circle and of another that is waited
-// for.
-func takePicture(t *testing.T) {
-	ctx, server := startServer(t)
-	servers := server.ConnectString()
-	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
-	job, report := newWorker(t, ctx, servers, "job"), newWorker(t, ctx, servers, "report")
-	under := map[string]context.Context{}
-	for path, holder := range map[string]worker{"/locks/a": job, "/locks/b": report, "/backup": job} {
-		under[path] = (<-holder.acquire(ctx, path)).Context(ctx)
-	}
-	b := browse(t, ctx)
-	b.do(chromedp.EmulateViewport(960, 740), chromedp.Navigate(p.url))
-	job.acquire(under["/locks/a"], "/locks/b")
-	b.shows("#waits", "job ")
-	report.acquire(under["/locks/b"], "/locks/a")
-	b.shows("#circles", "report")
-	newWorker(t, ctx, servers, "cron").acquire(ctx, "/backup")
-	b.shows("#waits", "cron ")
-	require.Equal(t, 5, value[int](b, `document.querySelectorAll("#waits .party").length`), "each wait once: three below a hold of the circle, and one below another")
-	data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(picture, data, 0o644))
 }

@@ -406,7 +406,11 @@ function drawBody(body, row) {
   const r = row.recipe;
   const parts = [];
   if (row.odd.length) parts.push(["odd", () => make("p", "odd"), (p) => set(p, row.odd.join("; "))]);
-  parts.push(["picture", () => make("div"), (div) => div.replaceChildren(...bigPicture(row, body.clientWidth - 14))]);
+  parts.push(["picture", () => make("div"), (div) => {
+    const drawIt = () => div.replaceChildren(...bigPicture(row, body.clientWidth - 14));
+    drawIt();
+    if (!div.firstChild) requestAnimationFrame(drawIt); // it has no width before it is in the page
+  }]);
   const tables = { contenders: row.contenders.length && contenderTable, kept: r?.slots?.kept?.length && keptTable, items: r?.queue && itemTable,
     jobs: r?.jobs && jobTable, keys: r?.keys && keyTable, held: row.intervals.length && heldTable };
   for (const [name, of] of Object.entries(tables)) {
@@ -705,6 +709,7 @@ function show(answer) {
   if (answer.seen) seen = answer.whole ? answer.seen : shape.merged(seen, answer.seen);
   version = answer.version;
   if (seen) draw();
+  if (seen && !performance.getEntriesByName("first picture").length) performance.mark("first picture");
   const from = seen ? "what is shown is " + age(answer.age) + " old" : "nothing has been seen yet";
   if (answer.error) tell("old", "The servers cannot be asked", answer.error + "; " + from);
   else if (answer.old) tell("old", "The servers take long", from);

@@ -131,10 +131,11 @@ export function rowsOf(seen, now) {
   const before = past(seen);
   const inCircle = new Set(seen.circles.flat().map((w) => w.path));
   const perhaps = new Set(seen.possible_circles.flat().map((w) => w.path));
+  const keepers = Object.values(seen.recipes).filter((r) => r.keys || r.jobs).map((r) => r.path);
   const rows = [];
   for (const path of new Set([...Object.keys(seen.recipes), ...before.keys()])) {
     const recipe = seen.recipes[path];
-    if (recipe?.of) continue;
+    if (recipe?.of || !recipe && keepers.some((keeper) => path.startsWith(keeper + "/"))) continue; // it is a part of another
     const { intervals, points, kind } = before.get(path) ?? { intervals: [], points: [], kind: "" };
     const contenders = recipe?.contenders ?? [];
     const holders = contenders.filter((c) => c.holds);
