@@ -12,25 +12,19 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// Acquire joins the line, waits for the turn by rule, and returns the hold.
-// When our node is deleted or the session ends while waiting, it joins
-// again, at the end of the line. When it returns an error, nothing is left
-// behind: nodes that could not be deleted yet are deleted in the background.
-// When ctx ends, it returns immediately. ctx bounds the waiting only, not the
-// hold. With a ctx that carries a hold of the same line, see [Spec.Reentrant];
-// a claim that would wait for that hold is refused with [ErrInvalid], and so is
-// any exclusive claim inside of a shared hold.
-func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+// Acquire is recipe.Acquire.
+func (s *clientSteps) Acquire(ctx context.Context, spec *Spec, rule Rule) (*Hold, error) {
+	c := (*Client)(s)
 	h, outer, err := spec.inside(ctx, c, rule)
 	switch {
 	case h != nil || err != nil:
 	case outer == nil:
-		shared := c.share(&spec)
+		shared := c.share(spec)
 		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, shared) }, rule, false)
 	default:
-		h, err = c.acquireBehind(ctx, c.share(&spec), rule, outer)
+		h, err = c.acquireBehind(ctx, c.share(spec), rule, outer)
 	}
-	return h, c.Failure("acquire", spec.Line.Dir, err)
+	return h, c.failure("acquire", spec.Line.Dir, err)
 }
 
 // acquireBehind is Acquire inside of a hold of the same line, for which the
@@ -49,19 +43,16 @@ func (c *Client) acquireBehind(ctx context.Context, spec *Spec, rule Rule, outer
 
 var errNoRule = wire.Invalid("the rule is nil")
 
-// Join is Acquire for a claim whose existence is all that matters, such as a
-// member of a group or a lease that is counted: it holds immediately, whoever
-// else is there. It returns the names in the directory as they were listed
-// along with the create, or right after it, unless the claim is
-// [Spec.Unlisted]: a contender that is missing there came later or is gone.
-func (c *Client) Join(ctx context.Context, spec Spec) (*Hold, []string, error) {
+// Join is recipe.Join.
+func (s *clientSteps) Join(ctx context.Context, spec Spec) (*Hold, []string, error) {
+	c := (*Client)(s)
 	err := spec.complete(ctx, c)
 	var h *Hold
 	if err == nil {
 		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, &spec) }, nil, false)
 	}
 	if err != nil {
-		return nil, nil, c.Failure("stand", spec.Line.Dir, err)
+		return nil, nil, c.failure("stand", spec.Line.Dir, err)
 	}
 	view := h.claim.view
 	h.claim.view = nil
@@ -71,16 +62,14 @@ func (c *Client) Join(ctx context.Context, spec Spec) (*Hold, []string, error) {
 	return h, slices.Clone(view.Names), nil
 }
 
-// TryAcquire is Acquire without waiting for others: [ErrBusy] unless the
-// claim's turn comes without a wait. It looks before it writes: a busy line
-// costs one request and no write. While no server can be reached, it waits for
-// one until ctx ends.
-func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+// TryAcquire is recipe.TryAcquire.
+func (s *clientSteps) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	c := (*Client)(s)
 	h, _, err := spec.inside(ctx, c, rule)
 	if h == nil && err == nil {
 		h, err = c.tryInLine(ctx, &spec, rule)
 	}
-	return h, c.Failure("try", spec.Line.Dir, err)
+	return h, c.failure("try", spec.Line.Dir, err)
 }
 
 func (c *Client) tryInLine(ctx context.Context, spec *Spec, rule Rule) (*Hold, error) {
@@ -188,7 +177,7 @@ func (cl *claim) removeFormer(ctx context.Context) error {
 				continue
 			}
 		}
-		err := c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, node, -1) })
+		err := c.retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, node, -1) })
 		if errors.Is(err, ErrNoAuth) {
 			err = c.Wait(ctx, func(v *View) (gone bool, err error) {
 				_, _, err = v.Get(node)

@@ -7,30 +7,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// AcquireName is Acquire for a claim of a name, which holds as soon as it is
-// made. It fails with [ErrNodeExists] when another claim has the name. When a
-// former session of this client has it, one that this client has given up and
-// that the servers have not ended yet, AcquireName waits for that. One request;
-// one more where the ACL forbids this client to write into its own node; one
-// read where it takes a node back ([NameSpec]).
-func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
+// AcquireName is recipe.AcquireName.
+func (s *clientSteps) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
+	c := (*Client)(s)
 	h, err := c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.joinName(ctx, spec) }, nil, false)
-	return h, c.Failure("acquire", spec.Path, err)
+	return h, c.failure("acquire", spec.Path, err)
 }
 
-// AcquireNames is [Client.AcquireName] for several names in directories that
-// exist, without the wait for a former session: one transaction makes all the
-// claims, with the operations of each, or none. All claims belong to one
-// session. If the reply is lost, AcquireNames finds out what happened, and
-// repeats the transaction if necessary. When the ensemble refused it, the error
-// wraps a [*TxnError], whose Index counts two operations for each name, and the
-// operations of its With. All the holds are granted at one moment, or none is:
-// when one has ended by then, the error matches [ErrLost], or [ErrNodeDeleted];
-// when the session has before it was known what became of the request,
-// [ErrSessionExpired]: then the call can be made again.
-// When AcquireNames returns an error, nothing is left behind: nodes that could
-// not be deleted yet are deleted in the background.
-func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {
+// AcquireNames is recipe.AcquireNames.
+func (s *clientSteps) AcquireNames(ctx context.Context, specs []NameSpec) ([]*Hold, error) {
+	c := (*Client)(s)
 	if len(specs) == 0 {
 		return nil, nil
 	}
@@ -44,7 +30,7 @@ func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, 
 			cl.leave(cl.atOnce)
 		}
 	}
-	return holds, c.Failure("acquire", specs[0].Path, err)
+	return holds, c.failure("acquire", specs[0].Path, err)
 }
 
 func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (batch, error) {

@@ -40,7 +40,7 @@ func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
 // namesOf claims the names.
 func (b bubble) namesOf(c *coord.Client, specs []coord.NameSpec) *recipe.Group {
 	b.Helper()
-	holds, err := c.AcquireNames(b.Context(), specs...)
+	holds, err := recipe.AcquireNames(b.Context(), c, specs...)
 	require.NoError(b, err)
 	return recipe.NewGroup(holds[0], holds[1:]...)
 }
@@ -62,7 +62,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		specs := threeNames(b, c)
 		require.NoError(b, other.Create(b.Context(), "/names/1", nil))
-		_, err := c.AcquireNames(b.Context(), specs...)
+		_, err := recipe.AcquireNames(b.Context(), c, specs...)
 		var refused *coord.TxnError
 		require.ErrorAs(b, err, &refused)
 		require.Equal(b, 3, refused.Index, "the first operation of the second name")
@@ -165,7 +165,7 @@ func TestWhenTheWindowEndsWhileSeveralNamesAreGrantedNoneIs(t *testing.T) {
 			b.Server.Resume()
 		}))
 		specs, session := threeNames(b, c), c.Info().SessionID
-		_, err := c.AcquireNames(b.Context(), specs...)
+		_, err := recipe.AcquireNames(b.Context(), c, specs...)
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.ErrorIs(b, err, coord.ErrWindowOver)
 		time.Sleep(T)
@@ -197,7 +197,7 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 			require.Equal(b, i != 1, h.Err() == nil, i)
 		}
 
-		foreign := b.hold(admin.AcquireName(b.Context(), coord.NameSpec{Path: "/names/foreign"}))
+		foreign := b.hold(recipe.AcquireName(b.Context(), admin, coord.NameSpec{Path: "/names/foreign"}))
 		mixed := recipe.NewGroup(g.Holds()[0], foreign)
 		require.ErrorIs(b, b.once(c).Release(b.Context(), mixed.Holds()), coord.ErrInvalid)
 		require.NoError(b, mixed.Release(b.Context()))
@@ -210,7 +210,7 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), "/names"))
 	require.NoError(b, c.Create(b.Context(), "/proof", nil))
-	return b.hold(c.AcquireName(b.Context(), coord.NameSpec{
+	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{
 		Path: "/names/one", Data: []byte("mine"),
 		With:  []coord.Op{coord.SetOp("/proof", nil, 0)},
 		Proof: []coord.Op{coord.CheckOp("/proof", 1)},
@@ -250,13 +250,13 @@ func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testin
 		var away atomic.Bool
 		c, other := b.Open(b.leaving(&away)), b.Open()
 		spec := coord.NameSpec{Path: "/names/one", Data: []byte("the same")}
-		h := b.hold(c.AcquireName(b.Context(), spec))
+		h := b.hold(recipe.AcquireName(b.Context(), c, spec))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
 		away.Store(true)
 		h.Abandon()
 		synctest.Wait()
 		require.Equal(t, 1, lost.Fired())
-		next := b.hold(other.AcquireName(b.Context(), spec))
+		next := b.hold(recipe.AcquireName(b.Context(), other, spec))
 		away.Store(false)
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Second)
@@ -267,7 +267,7 @@ func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testin
 func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithACL("world:anyone:crd"))
-		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Exclusive: true}))
+		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Exclusive: true}))
 		require.Positive(t, h.Token())
 		require.NoError(t, h.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
@@ -278,7 +278,7 @@ func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
 func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, spec := b.Open(), coord.NameSpec{Path: "/names/one"}
-		h := b.hold(c.AcquireName(b.Context(), spec))
+		h := b.hold(recipe.AcquireName(b.Context(), c, spec))
 		// Only the new session comes through: it cannot close the former one.
 		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{h.Session()}})
 		defer deaf.Heal()
@@ -286,13 +286,13 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		require.Contains(t, b.sessions(), h.Session(), "the server has ended it before")
-		next := b.hold(c.AcquireName(b.Context(), spec))
+		next := b.hold(recipe.AcquireName(b.Context(), c, spec))
 		require.NoError(t, next.Release(b.Context()))
 
-		b.hold(b.Open().AcquireName(b.Context(), spec))
-		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Context(), spec)), coord.ErrNodeExists)
+		b.hold(recipe.AcquireName(b.Context(), b.Open(), spec))
+		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Context(), c, spec)), coord.ErrNodeExists)
 		another := coord.NameSpec{Path: "/names/two", With: []coord.Op{coord.CreateOp("/names/one", nil)}}
-		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Within(T), another)), coord.ErrNodeExists, "by its own operation")
+		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Within(T), c, another)), coord.ErrNodeExists, "by its own operation")
 	})
 }
 
@@ -364,7 +364,7 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 		holds := make(chan *coord.Hold, 2)
 		for _, data := range []string{"one", "other"} {
 			go func() {
-				h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/name", Data: []byte(data), Exclusive: true})
+				h, err := recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/name", Data: []byte(data), Exclusive: true})
 				if err != nil {
 					require.ErrorIs(t, err, coord.ErrNodeExists)
 				}
@@ -387,7 +387,7 @@ func TestATransactionOfANameThatAnotherHasIsRefusedByItsProof(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		h := b.named(c)
 		b.breakUnawares(h)
-		next := b.hold(other.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
+		next := b.hold(recipe.AcquireName(b.Context(), other, coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
 		_, err := h.Txn(b.Context(), coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.NoError(b, next.Err())
@@ -414,7 +414,7 @@ func TestNamesWhoseSessionEndsBeforeTheReplyAreLeftAndCanBeClaimedAgain(t *testi
 			<-lost.Struck()
 			require.NoError(b, b.Server.ExpireSession(id))
 		}()
-		_, err := c.AcquireNames(b.Context(), specs...)
+		_, err := recipe.AcquireNames(b.Context(), c, specs...)
 		require.ErrorIs(b, err, coord.ErrSessionExpired)
 		require.Zero(b, b.owned(id))
 		require.NoError(b, b.namesOf(c, specs).Release(b.Context()))

@@ -26,7 +26,7 @@ func (s *holdSteps) Attach(ctx context.Context, path string, data []byte) error 
 	if err == nil {
 		err = h.adopt(part)
 	}
-	return c.Failure("attach", path, err)
+	return c.failure("attach", path, err)
 }
 
 // adopt makes a new claim a part of the hold it was made for. When that has

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
+	"github.com/zkcoord/zkcoord/coord/internal/author"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -24,8 +25,21 @@ import (
 // claim and hold belongs to the session it was born in. A Client is safe for
 // concurrent use.
 type Client struct {
+	clientOffer
 	*shared
 	flushed *atomic.Int64 // of one that [Client.Synced] made: the session in which it may read
+}
+
+// clientSteps are what the author of a recipe may do with a client, and other
+// users need not: see [author.Of].
+type clientSteps Client
+
+type clientOffer = author.Offer[*clientSteps]
+
+func newClient(of *shared, flushed *atomic.Int64) *Client {
+	c := &Client{shared: of, flushed: flushed}
+	c.clientOffer = author.Make((*clientSteps)(c))
+	return c
 }
 
 // shared is the state of a client and of the clients that [Client.Synced] made
@@ -38,9 +52,9 @@ type shared struct {
 	claims    registry
 	lastSpec  atomic.Pointer[Spec] // see share
 	lookouts  lookouts
-	witnesses *witness.Pool // of each [Transactor]
+	witnesses *witness.Pool // of each recipe.Transactor
 	clock     clock
-	reported  sync.Map // what [Client.ReportOnce] has reported
+	reported  sync.Map // what recipe.ReportOnce has reported
 	closed    chan struct{}
 	once      sync.Once
 }
@@ -76,7 +90,7 @@ func Open(ctx context.Context, list string, opts ...Option) (*Client, error) {
 	}
 	if err != nil {
 		go func() { _ = c.Close(context.Background()) }()
-		return nil, c.Failure("open", "", err)
+		return nil, c.failure("open", "", err)
 	}
 	return c, nil
 }
@@ -102,10 +116,10 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 }
 
 func configure(list string, opts []Option) (*Client, error) {
-	c := &Client{shared: &shared{
+	c := newClient(&shared{
 		opts: defaults(), closed: make(chan struct{}),
 		claims: registry{opens: map[*claim]bool{}}, lookouts: lookouts{at: map[lineKey]*lookout{}},
-	}}
+	}, nil)
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.claims.nodes
 	c.opts.Notify, c.opts.Attended = c.notify, c.opts.attended
 	addresses, root, err := servers.Parse(list)
@@ -187,12 +201,12 @@ func (c chroot) relative(full string) string {
 	return "/"
 }
 
-// Failure wraps err in an [OpError], unless it is nil or says already what was
-// being done; and adds the likely cause when a context has ended while no
-// server could be reached. A call that its context ended, or whose outcome is
-// not known, names what its caller asked for, not the request that happened to
-// be under way: no request is at fault.
-func (c *Client) Failure(op, path string, err error) error {
+// Failure is recipe.Failure.
+func (s *clientSteps) Failure(op, path string, err error) error {
+	return (*Client)(s).failure(op, path, err)
+}
+
+func (c *Client) failure(op, path string, err error) error {
 	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if inner, told := err.(*OpError); told && (ended || errors.Is(err, ErrUnconfirmed)) {
 		err = inner.Err

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -29,7 +30,7 @@ func TestTheEnsemblesTimeIsTheLeadersAndNoClients(t *testing.T) {
 
 func ensembleTime(b bubble, c *coord.Client, within time.Duration) time.Time {
 	b.Helper()
-	now, err := c.EnsembleTime(b.Context(), "/dir/of/a/recipe", within)
+	now, err := recipe.EnsembleTime(b.Context(), c, "/dir/of/a/recipe", within)
 	require.NoError(b, err)
 	return now
 }
@@ -53,7 +54,7 @@ func TestTheEnsemblesTimeThatIsNotToldEndsWithTheContext(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.Hang())
-		_, err := c.EnsembleTime(coordtest.Within(b, time.Second), "/dir", 0)
+		_, err := recipe.EnsembleTime(coordtest.Within(b, time.Second), c, "/dir", 0)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 	})
 }

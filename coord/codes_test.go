@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -59,14 +60,16 @@ var everyCall = map[string]struct {
 	"directory": {0, func(ctx context.Context, c *coord.Client) error { return c.EnsureDir(ctx, "/a/b") }},
 	"fresh":     {0, func(ctx context.Context, c *coord.Client) error { return third(c.Synced().Get(ctx, "/there")) }},
 	"name": {0, func(ctx context.Context, c *coord.Client) error {
-		return coordtest.Err(c.AcquireName(ctx, coord.NameSpec{Path: "/names/n"}))
+		return coordtest.Err(recipe.AcquireName(ctx, c, coord.NameSpec{Path: "/names/n"}))
 	}},
-	"lock": {0, func(ctx context.Context, c *coord.Client) error { return coordtest.Err(c.Acquire(ctx, mutex, first)) }},
+	"lock": {0, func(ctx context.Context, c *coord.Client) error {
+		return coordtest.Err(recipe.Acquire(ctx, c, mutex, first))
+	}},
 	"other lock": {0, func(ctx context.Context, c *coord.Client) error {
-		return coordtest.Err(c.Acquire(ctx, coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
+		return coordtest.Err(recipe.Acquire(ctx, c, coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
 	}},
 	"once": {0, func(ctx context.Context, c *coord.Client) error {
-		once, err := c.Transactor("/witnesses")
+		once, err := recipe.NewTransactor(c, "/witnesses")
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -164,8 +165,8 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		kazoo, curator := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
 		b.acquire(kazoo)
-		require.ErrorIs(t, coordtest.Err(curator.Acquire(b.Context(), mutex, first)), coord.ErrForeign)
-		require.ErrorIs(t, coordtest.Err(curator.TryAcquire(b.Context(), mutex, first)), coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), curator, mutex, first)), coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(b.Context(), curator, mutex, first)), coord.ErrForeign)
 		require.Zero(t, b.owned(curator.Info().SessionID))
 	})
 }

@@ -16,15 +16,15 @@
 //	Held   Done, Err, Context, Token, Txn, Revoked: what others may ask it
 //	Hold   a Held that its owner ends: Release
 //
-// [Client.Acquire] and [Client.TryAcquire] do all of that; [First] is the usual
-// rule. [Client.Join] joins a line in which nobody waits. A claim of a name
-// ([Client.AcquireName], [Client.AcquireNames]) stands in no line.
-// [Client.Wait] waits for any other condition: a look reads nodes through a
-// [View], and is called again when any of them has changed.
-// [Client.EnsembleTime] is the clock for what clients decide for each other.
-// Package recipe has the rest that recipes share: data that clients agree on,
-// several holds as one, an iterator over a look, checks of arguments. Package
-// event names the events that [WithObserver] is told.
+// recipe.Acquire and recipe.TryAcquire do all of that; [First] is the usual
+// rule. recipe.Join joins a line in which nobody waits. A claim of a name
+// (recipe.AcquireName, recipe.AcquireNames) stands in no line. [Client.Wait]
+// waits for any other condition: a look reads nodes through a [View], and is
+// called again when any of them has changed. recipe.EnsembleTime is the clock
+// for what clients decide for each other. Package recipe has the rest that
+// recipes share: data that clients agree on, several holds as one, an iterator
+// over a look, checks of arguments. Package event names the events that
+// [WithObserver] is told.
 //
 // # Guarantees
 //
@@ -65,7 +65,7 @@
 //   - Fairness is the order of creation at the server, not of the calls.
 //   - A request that ended with [ErrUnconfirmed], or was repeated over a lost
 //     connection, may be carried out later, even after later requests of the
-//     session. Claims, holds, [Transactor] and the recipes allow for that,
+//     session. Claims, holds, recipe.Transactor and the recipes allow for that,
 //     unless they say otherwise. [Client.Set], [Client.Delete] and [Client.Txn]
 //     are protected only by the versions and checks that you pass: pass them.
 //

@@ -16,7 +16,7 @@ import (
 func (s *holdSteps) Downgrade(ctx context.Context) (*Hold, error) {
 	h := (*Hold)(s)
 	shared, err := h.downgrade(ctx)
-	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
+	return shared, h.claim.client.failure("downgrade", h.Node(), err)
 }
 
 func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {

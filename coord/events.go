@@ -24,18 +24,18 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 	cl.client.opts.emit(e)
 }
 
-// Report tells the client's log, or without one [slog.Default], and its
-// observers of something that a recipe has found: its kind at level, with path
-// and error.
-func (c *Client) Report(level slog.Level, e event.Event) {
+// Report is recipe.Report.
+func (s *clientSteps) Report(level slog.Level, e event.Event) {
+	c := (*Client)(s)
 	c.opts.Waiting.Log(context.Background(), level, e.Kind, "path", e.Path, "err", e.Err)
 	c.opts.emit(e)
 }
 
-// ReportOnce is Report, unless this client has reported the same before.
-func (c *Client) ReportOnce(level slog.Level, e event.Event) {
+// ReportOnce is recipe.ReportOnce.
+func (s *clientSteps) ReportOnce(level slog.Level, e event.Event) {
+	c := (*Client)(s)
 	if _, before := c.reported.LoadOrStore([3]string{e.Kind, e.Path, fmt.Sprint(e.Err)}, true); !before {
-		c.Report(level, e)
+		s.Report(level, e)
 	}
 }
 

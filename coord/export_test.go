@@ -21,16 +21,16 @@ func WithSuspended(f func() time.Duration) Option {
 // by one.
 type Claim = claim
 
-// Join is the first step of [Client.Acquire].
+// Join is the first step of recipe.Acquire.
 func (c *Client) JoinLine(ctx context.Context, spec Spec) (*Claim, error) {
 	if err := spec.complete(ctx, c); err != nil {
-		return nil, c.Failure("join", spec.Line.Dir, err)
+		return nil, c.failure("join", spec.Line.Dir, err)
 	}
 	cl, err := c.join(ctx, &spec)
 	return c.joined(ctx, cl, err, spec.Line.Dir)
 }
 
-// JoinName is the first step of [Client.AcquireName].
+// JoinName is the first step of recipe.AcquireName.
 func (c *Client) JoinName(ctx context.Context, spec NameSpec) (*Claim, error) {
 	cl, err := c.joinName(ctx, spec)
 	return c.joined(ctx, cl, err, spec.Path)
@@ -38,16 +38,16 @@ func (c *Client) JoinName(ctx context.Context, spec NameSpec) (*Claim, error) {
 
 func (c *Client) joined(ctx context.Context, cl *Claim, err error, path string) (*Claim, error) {
 	if err, _ = repeatable(ctx, err); err != nil {
-		return nil, c.Failure("join", path, err)
+		return nil, c.failure("join", path, err)
 	}
 	return cl, nil
 }
 
-// JoinNames is the first step of [Client.AcquireNames].
+// JoinNames is the first step of recipe.AcquireNames.
 func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, error) {
 	claims, err := c.joinNames(ctx, specs)
 	if err, _ = repeatable(ctx, err); err != nil {
-		return nil, c.Failure("join", specs[0].Path, err)
+		return nil, c.failure("join", specs[0].Path, err)
 	}
 	return claims, nil
 }
@@ -67,7 +67,7 @@ func (cl *claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	if err == nil {
 		h, err = cl.grant(ctx)
 	}
-	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
+	return h, cl.client.failure("wait", cl.spec.Line.Dir, err)
 }
 
 func (cl *claim) Node() string { return cl.path() }
@@ -94,7 +94,7 @@ func (cl *claim) abandoned() *removal {
 func (cl *claim) Listed(ctx context.Context) ([]string, error) {
 	err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
 	if err != nil {
-		return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
+		return nil, cl.client.failure("list", cl.spec.Line.Dir, err)
 	}
 	return slices.Clone(cl.view.Names), nil
 }

@@ -54,16 +54,16 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 		decide := func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "lock"}
 		calls := map[string]func() error{
-			"coord.Client.Acquire":    func() error { return coordtest.Err(c.Acquire(ctx, spec, nil)) },
-			"coord.Client.TryAcquire": func() error { return coordtest.Err(c.TryAcquire(ctx, spec, nil)) },
-			"coord.Client.Retry":      func() error { return c.Retry(ctx, nil) },
-			"coord.Client.Wait":       func() error { return c.Wait(ctx, nil) },
-			"coord.WithDialer":        func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithDialer(nil))) },
-			"coord.WithObserver":      func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithObserver(nil))) },
-			"coord.WithAttendant":     func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithAttendant("/a", nil))) },
-			"cron.Clock":              func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.Clock(nil))) },
-			"cron.Cron.Run":           func() error { return sure(cron.New(c, "/cron", secondly{})).Run(ctx, nil) },
-			"cron.OnEnd":              func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.OnEnd(nil))) },
+			"recipe.Acquire":      func() error { return coordtest.Err(recipe.Acquire(ctx, c, spec, nil)) },
+			"recipe.TryAcquire":   func() error { return coordtest.Err(recipe.TryAcquire(ctx, c, spec, nil)) },
+			"recipe.Retry":        func() error { return recipe.Retry(ctx, c, nil) },
+			"coord.Client.Wait":   func() error { return c.Wait(ctx, nil) },
+			"coord.WithDialer":    func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithDialer(nil))) },
+			"coord.WithObserver":  func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithObserver(nil))) },
+			"coord.WithAttendant": func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithAttendant("/a", nil))) },
+			"cron.Clock":          func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.Clock(nil))) },
+			"cron.Cron.Run":       func() error { return sure(cron.New(c, "/cron", secondly{})).Run(ctx, nil) },
+			"cron.OnEnd":          func() error { return coordtest.Err(cron.New(c, "/cron", secondly{}, cron.OnEnd(nil))) },
 			"doublebarrier.Barrier.Do": func() error {
 				return sure(doublebarrier.New(c, "/db", 2)).Do(ctx, nil)
 			},

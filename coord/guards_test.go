@@ -11,6 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -135,9 +136,9 @@ func TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one, other := b.Open(), b.Open()
 		spec := coord.NameSpec{Path: "/names/primary", Data: []byte("the same")}
-		b.hold(one.AcquireName(b.Context(), spec))
+		b.hold(recipe.AcquireName(b.Context(), one, spec))
 		lost := b.Server.Inject(zkembed.Match{Func: creates, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
-		_, err := other.AcquireName(b.Context(), spec)
+		_, err := recipe.AcquireName(b.Context(), other, spec)
 		require.Equal(t, 1, lost.Fired())
 		require.ErrorIs(t, err, coord.ErrNodeExists)
 	})
@@ -274,7 +275,7 @@ func TestDataThatAServerWouldNotAcceptIsRefusedAndNothingElseIsHarmed(t *testing
 		h, claim := b.acquire(c), mutex
 		claim.Data = make([]byte, 1<<20)
 		require.ErrorIs(t, c.Create(b.Context(), "/large", claim.Data), coord.ErrTooLarge)
-		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), claim, first)), coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, claim, first)), coord.ErrTooLarge)
 		require.Empty(t, lost, "a server closes the connection of a client that sends too much")
 		require.NoError(t, h.Err())
 	})
@@ -287,9 +288,9 @@ func TestASequenceNearItsEndIsRefused(t *testing.T) {
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1-1<<16))
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
-		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), mutex, first)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, mutex, first)), coord.ErrSequenceExhausted)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), mutex, first)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, mutex, first)), coord.ErrSequenceExhausted)
 		require.Zero(t, b.owned(c.Info().SessionID))
 	})
 }
@@ -300,7 +301,7 @@ func TestASequenceNearItsEndIsRefusedBehindManyOfTheSameClient(t *testing.T) {
 		c := b.connected()
 		b.queueUp(c, 20)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second), mutex, coord.First)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second), c, mutex, coord.First)), coord.ErrSequenceExhausted)
 	})
 }
 
@@ -340,7 +341,7 @@ func TestTheRootIsNoNameToClaim(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.ErrorIs(t, coordtest.Err(c.JoinName(b.Context(), coord.NameSpec{Path: "/"})), coord.ErrInvalid)
-		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Context(), coord.NameSpec{Path: "/"})), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/"})), coord.ErrInvalid)
 	})
 }
 
@@ -357,7 +358,7 @@ func TestAWaitThatItsDeadlineEndsNamesWhoHoldsOrIsAhead(t *testing.T) {
 		holder, second, last := b.Open(), b.Open(), b.Open()
 		b.acquire(holder)
 		waits := func(c *coord.Client, most time.Duration) error {
-			_, err := c.Acquire(b.Within(most), mutex, first)
+			_, err := recipe.Acquire(b.Within(most), c, mutex, first)
 			return err
 		}
 		over := coordtest.Go(func() error { return waits(second, time.Minute) })
@@ -375,7 +376,7 @@ func TestAWaitBehindANodeThatDoesNotSayWhoItIsNamesTheNode(t *testing.T) {
 		c := b.Open()
 		node := "/lock/_c_4f1d5b2c-0000-4000-8000-000000000000-lock-0000000000"
 		require.NoError(b, c.Create(b.Context(), node, nil))
-		require.ErrorContains(b, coordtest.Err(b.Open().Acquire(b.Within(time.Second), mutex, first)), "; held by "+node)
+		require.ErrorContains(b, coordtest.Err(recipe.Acquire(b.Within(time.Second), b.Open(), mutex, first)), "; held by "+node)
 	})
 }
 

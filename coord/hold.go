@@ -21,7 +21,7 @@ import (
 // learns of the loss when it wakes, and in the meantime another may hold. Have
 // the resource check the [Hold.Token], or write through [Hold.Txn].
 type Hold struct {
-	forAuthors
+	holdOffer
 	claim   *claim
 	granted time.Time
 	in      *nest // that it is a handle of, or nil
@@ -37,12 +37,12 @@ type Hold struct {
 // not: see [author.Of].
 type holdSteps Hold
 
-type forAuthors = author.Offer[*holdSteps]
+type holdOffer = author.Offer[*holdSteps]
 
 // newHold makes another handle of a claim that holds; cl.mu is held.
 func newHold(cl *claim, in *nest) *Hold {
 	h := &Hold{claim: cl, granted: time.Now(), in: in}
-	h.forAuthors = author.Make((*holdSteps)(h))
+	h.holdOffer = author.Make((*holdSteps)(h))
 	in.use()
 	cl.holds = append(cl.holds, h)
 	return h
@@ -132,8 +132,8 @@ func (h *Hold) Revoked() <-chan struct{} {
 // when the hold was released meanwhile; when the connection fails before the
 // reply, [ErrUnconfirmed]. The ACL must permit reading the node. The node of a
 // name is deleted only when transactions under way have ended, for the next
-// owner's node looks like it ([NameSpec]); during [Transactor.Release] of such
-// a hold, Txn fails with [ErrInvalid].
+// owner's node looks like it ([NameSpec]); during recipe.Transactor.Release of
+// such a hold, Txn fails with [ErrInvalid].
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {
@@ -144,7 +144,7 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 		results, err = h.txn(ctx, ops)
 		return err
 	})
-	return results, cl.client.Failure("transaction", cl.path(), err)
+	return results, cl.client.failure("transaction", cl.path(), err)
 }
 
 func (h *Hold) txn(ctx context.Context, ops []Op) ([]Result, error) {

@@ -52,7 +52,7 @@ func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		h := b.hold(c.Acquire(ctx, mutex, first))
+		h := b.hold(recipe.Acquire(ctx, c, mutex, first))
 		time.Sleep(time.Minute)
 		cancel()
 		require.NoError(t, h.Err())
@@ -91,21 +91,21 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 // The next owner's node of a name would pass the check of the one before. What
 // delays the transaction is that servers may refuse its size.
 func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
-	coordtest.InBubbles(t, map[string]func(ctx context.Context, o *coord.Transactor, h *coord.Hold) error{
-		"release": func(ctx context.Context, _ *coord.Transactor, h *coord.Hold) error { return h.Release(ctx) },
-		"exactly once": func(ctx context.Context, o *coord.Transactor, h *coord.Hold) error {
+	coordtest.InBubbles(t, map[string]func(ctx context.Context, o *recipe.Transactor, h *coord.Hold) error{
+		"release": func(ctx context.Context, _ *recipe.Transactor, h *coord.Hold) error { return h.Release(ctx) },
+		"exactly once": func(ctx context.Context, o *recipe.Transactor, h *coord.Hold) error {
 			return o.Release(ctx, []*coord.Hold{h})
 		},
-		"loss": func(ctx context.Context, _ *coord.Transactor, h *coord.Hold) error {
+		"loss": func(ctx context.Context, _ *recipe.Transactor, h *coord.Hold) error {
 			recipe.Invalidate(h, nil)
 			return h.Release(ctx)
 		},
-	}, func(all coordtest.Bubble, end func(context.Context, *coord.Transactor, *coord.Hold) error) {
+	}, func(all coordtest.Bubble, end func(context.Context, *recipe.Transactor, *coord.Hold) error) {
 		b := bubble{all}
 		c, other := b.Open(), b.Open()
 		spec := coord.NameSpec{Path: "/lock/one", Exclusive: true}
 		require.NoError(b, c.Create(b.Context(), "/lock/report", nil))
-		h := b.hold(c.AcquireName(b.Context(), spec))
+		h := b.hold(recipe.AcquireName(b.Context(), c, spec))
 		write := func() error {
 			return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/lock/report", make([]byte, 8<<10), -1)))
 		}
@@ -116,10 +116,10 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 		go func() { wrote <- write() }()
 		synctest.Wait()
 		require.Empty(b, wrote, "it waits for a trial")
-		once, err := c.Transactor("/lock")
+		once, err := recipe.NewTransactor(c, "/lock")
 		require.NoError(b, err)
 		require.NoError(b, end(b.Context(), once, h))
-		next := b.hold(other.AcquireName(b.Context(), spec))
+		next := b.hold(recipe.AcquireName(b.Context(), other, spec))
 		require.NoError(b, <-wrote)
 		require.Less(b, b.node("/lock/report").Stat.Mzxid, next.Token())
 	})
@@ -128,8 +128,8 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 func TestNoTxnOfANameFollowsItsExactlyOnceRelease(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/one"}))
-		once, err := c.Transactor("/")
+		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/one"}))
+		once, err := recipe.NewTransactor(c, "/")
 		require.NoError(b, err)
 		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
 		released := make(chan error, 1)
@@ -232,14 +232,14 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		again.Reentrant = true
 		h := b.acquire(c, again)
 		ctx := h.Context(b.Context())
-		inner := b.hold(c.Acquire(ctx, again, first))
+		inner := b.hold(recipe.Acquire(ctx, c, again, first))
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, inner.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
 		require.NoError(t, inner.Release(b.Context()))
 		require.NoError(t, inner.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
-		require.ErrorIs(t, coordtest.Err(c.Acquire(ctx, again, first)), coord.ErrReleased)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(ctx, c, again, first)), coord.ErrReleased)
 	})
 }
 
@@ -315,7 +315,7 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
 		require.NoError(t, c.Create(b.Context(), "/count", nil))
-		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{
+		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{
 			Path: "/names/one", Exclusive: true, With: []coord.Op{coord.SetOp("/count", nil, -1)},
 		}))
 		require.Equal(t, b.node(h.Node()).Stat.Czxid, h.Token())
@@ -347,7 +347,7 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 			c, other := b.Open(), b.Open()
 			require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 			spec := coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}}
-			h := b.hold(c.AcquireName(b.Context(), spec))
+			h := b.hold(recipe.AcquireName(b.Context(), c, spec))
 			require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
 			ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
 				zkembed.ReplyError(zkembed.CodeSessionExpired))

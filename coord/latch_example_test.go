@@ -28,7 +28,7 @@ func NewLatch(client *coord.Client, path string, n int) (*Latch, error) {
 // CountDown counts a party, once: the same name again changes nothing, and so
 // it repeats itself over lost connections.
 func (l *Latch) CountDown(ctx context.Context, party string) error {
-	err := l.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, l.client, func(ctx context.Context) error {
 		return l.client.Create(ctx, l.path+"/"+party, nil)
 	})
 	if errors.Is(err, coord.ErrNodeExists) {
@@ -43,7 +43,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 		parties, err := v.ChildrenIfAny(l.path)
 		return len(parties) >= l.n, err
 	})
-	return l.client.Failure("wait", l.path, err)
+	return recipe.Failure(l.client, "wait", l.path, err)
 }
 
 func ExampleClient_Wait() {

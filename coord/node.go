@@ -28,7 +28,7 @@ type Stat struct {
 // answered or ctx ends.
 func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (value T, err error) {
 	if err = wire.CheckPath(path); err == nil {
-		err = c.Retry(ctx, func(ctx context.Context) error {
+		err = c.retry(ctx, func(ctx context.Context) error {
 			s, err := c.keeper.Session(ctx)
 			if err == nil {
 				err = c.catchUp(ctx, s)
@@ -39,7 +39,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 			return err
 		})
 	}
-	return value, c.Failure(op, path, err)
+	return value, c.failure(op, path, err)
 }
 
 // Synced returns a client for one caller, for reads that are up to date. A
@@ -47,7 +47,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 // one may lag behind the last. Its reads show all that was
 // committed before its first read, and never go back in time. That costs one
 // empty write in each session. In all else it is c itself.
-func (c *Client) Synced() *Client { return &Client{c.shared, new(atomic.Int64)} }
+func (c *Client) Synced() *Client { return newClient(c.shared, new(atomic.Int64)) }
 
 // catchUp has the session's server learn all earlier commits, once in each
 // session of a fresh client.
@@ -85,14 +85,14 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 
 var errNoFunction = wire.Invalid("the function is nil")
 
-// Retry calls f again for as long as the same call can end otherwise the next
-// time: when the connection or the session failed before the reply came, or the
-// server throttled it. It is for requests that do no harm when they are carried
-// out twice; f notices the differences of the second time. When ctx ends it
-// returns its error with f's last one. A lost hold ([ErrLost]) stays lost.
-func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
+// Retry is recipe.Retry.
+func (s *clientSteps) Retry(ctx context.Context, f func(context.Context) error) error {
+	return (*Client)(s).retry(ctx, f)
+}
+
+func (c *Client) retry(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
-		return c.Failure("retry", "", errNoFunction)
+		return c.failure("retry", "", errNoFunction)
 	}
 	for {
 		err := f(ctx)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -47,7 +48,7 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		b.Server.Stop()
 		server.Store(wiped)
 		<-h.Done()
-		next := b.hold(c.Acquire(b.Within(T), mutex, first))
+		next := b.hold(recipe.Acquire(b.Within(T), c, mutex, first))
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Release(b.Context()))
 		b.Close(c)
@@ -93,7 +94,7 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 		c := b.Open()
 		require.NoError(t, b.acquire(c, spec).Release(b.Context()))
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
-		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second/2), spec, first)), context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second/2), c, spec, first)), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		require.Equal(t, 1, b.owned(c.Info().SessionID))
 		time.Sleep(time.Second)
@@ -191,7 +192,7 @@ func TestACallWhoseContextEndsAsTheConnectionIsLostTellsBoth(t *testing.T) {
 		c := b.Open()
 		for _, lost := range []error{coord.ErrDisconnected, coord.ErrSessionExpired} {
 			ctx, cancel := context.WithCancel(b.Context())
-			err := c.Retry(ctx, func(context.Context) error {
+			err := recipe.Retry(ctx, c, func(context.Context) error {
 				cancel()
 				return lost
 			})

@@ -36,7 +36,7 @@ func firstTwo(ahead []coord.Contender) (wait []int, granted bool) {
 
 // Acquire waits for a hold until ctx ends.
 func (p *Pair) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return p.client.Acquire(ctx, p.spec, firstTwo)
+	return recipe.Acquire(ctx, p.client, p.spec, firstTwo)
 }
 
 // Do runs f while holding.
@@ -44,7 +44,7 @@ func (p *Pair) Do(ctx context.Context, f func(context.Context, *coord.Hold) erro
 	return recipe.Do(ctx, p.Acquire, f)
 }
 
-func ExampleClient_Acquire() {
+func Example_pair() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
@@ -64,7 +64,7 @@ func ExampleClient_Acquire() {
 	}
 	err = pair.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
 		return pair.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
-			_, err := client.TryAcquire(ctx, coord.Spec{Line: coord.Line{Dir: "/pair"}, Kind: "pair"}, firstTwo)
+			_, err := recipe.TryAcquire(ctx, client, coord.Spec{Line: coord.Line{Dir: "/pair"}, Kind: "pair"}, firstTwo)
 			return err
 		})
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
@@ -120,7 +121,7 @@ func TestF76AfterAnOutageLongerThanTheTimeoutAClientTriesOnceASecond(t *testing.
 					c, err := coord.Open(b.Context(), servers, coord.WithSessionTimeout(T), o.dialing(b))
 					require.NoError(b, err)
 					defer b.Close(c)
-					h := b.hold(c.Acquire(b.Context(), mutex, first))
+					h := b.hold(recipe.Acquire(b.Context(), c, mutex, first))
 					o.on.Store(true)
 					begun := time.Now()
 					require.NoError(b, b.Server.DropConn(h.Session()))

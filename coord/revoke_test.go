@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -19,13 +20,13 @@ import (
 // taking returns a hold whose node's name others take in their turn.
 func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 	b.Helper()
-	return b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
+	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
 }
 
 func TestOnlyTheClaimThatIsMeantIsBroken(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		first := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
+		first := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
 		token := first.Token()
 		require.NoError(t, first.Release(b.Context()))
 		next := b.taking(b.Open(), "the same")
@@ -188,7 +189,7 @@ func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 func TestAClaimThatMayNotBeReadIsAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(coord.WithACL("world:anyone:cdw")), b.Open()
-		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"}))
+		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one"}))
 		require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 		require.EqualValues(b, 2, b.node(h.Node()).Stat.Version, "one by the claim, one by the request")
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
@@ -303,7 +304,7 @@ func TestAClaimThatTheServerHasNotSeenYetIsWaitedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		b.Server.AddFollower(5*time.Second, admin.Info().SessionID)
-		h := b.hold(c.Acquire(b.Context(), mutex, first))
+		h := b.hold(recipe.Acquire(b.Context(), c, mutex, first))
 		_, err := inspect.Await(b.Within(time.Minute), admin, h.Node(), h.Token(), 0)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 	})

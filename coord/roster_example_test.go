@@ -27,7 +27,7 @@ func NewRoster(client *coord.Client, path string) (*Roster, error) {
 // Join puts a name on the roster until the hold ends. It fails with
 // [coord.ErrNodeExists] while another has the name.
 func (r *Roster) Join(ctx context.Context, name string) (*coord.Hold, error) {
-	return r.client.AcquireName(ctx, coord.NameSpec{Path: r.path + "/" + name})
+	return recipe.AcquireName(ctx, r.client, coord.NameSpec{Path: r.path + "/" + name})
 }
 
 // Observe yields the names, in order, and again whenever they have changed.
@@ -38,7 +38,7 @@ func (r *Roster) Observe(ctx context.Context) iter.Seq2[[]string, error] {
 	}, slices.Equal)
 }
 
-func ExampleClient_AcquireName_roster() {
+func Example_roster() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	server, err := zkembed.Start()

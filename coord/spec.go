@@ -53,7 +53,7 @@ type NameSpec struct {
 	// Exclusive: the hold has a token.
 	Exclusive bool
 	// Retain: a hold that is lost while its session lives leaves its node, and
-	// the next [Client.AcquireName] of the name by this client takes the node
+	// the next recipe.AcquireName of the name by this client takes the node
 	// back: nobody sees the name free, and the token is the same. Until then
 	// the node stays; [Hold.Release] of the lost hold deletes it. It is for an
 	// owner that acquires the name again as soon as the hold is lost.
@@ -63,7 +63,8 @@ type NameSpec struct {
 	With []Op
 	// Proof lists checks that are true only while this claim owns the name. The
 	// node is deleted only if they pass, or if a checked node is gone, and
-	// [Hold.Txn] makes them; [Transactor.Release] makes those of its caller.
+	// [Hold.Txn] makes them; recipe.Transactor.Release makes those of its
+	// caller.
 	Proof []Op
 }
 

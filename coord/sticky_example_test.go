@@ -36,7 +36,7 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		h, err := s.client.Acquire(ctx, coord.Spec{Line: s.line, Kind: kind, Exclusive: true}, coord.First)
+		h, err := recipe.Acquire(ctx, s.client, coord.Spec{Line: s.line, Kind: kind, Exclusive: true}, coord.First)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 			})
 		}
 		if err == nil && !asks {
-			err = s.client.Retry(ctx, func(ctx context.Context) error {
+			err = recipe.Retry(ctx, s.client, func(ctx context.Context) error {
 				return s.last.Change(ctx, h.Txn, func([]byte, coord.Stat) ([]byte, error) { return []byte(s.name), nil })
 			})
 		}
@@ -59,7 +59,7 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 		}
 		h.Abandon()
 		if err != nil {
-			return nil, s.client.Failure("acquire", s.line.Dir, err)
+			return nil, recipe.Failure(s.client, "acquire", s.line.Dir, err)
 		}
 	}
 }

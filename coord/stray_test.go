@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -422,7 +423,7 @@ func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 		holder, middle, last := b.Open(), b.Open(), b.Open()
 		h := b.acquire(holder)
 		ctx, cancel := context.WithCancel(b.Context())
-		gone := coordtest.Go(func() error { return coordtest.Err(middle.Acquire(ctx, mutex, first)) })
+		gone := coordtest.Go(func() error { return coordtest.Err(recipe.Acquire(ctx, middle, mutex, first)) })
 		synctest.Wait()
 		waiting := b.acquireLater(last)
 		cancel()

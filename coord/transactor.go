@@ -10,46 +10,22 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Transactor carries out transactions that must not be carried out twice, also
-// when replies are lost. Each one also sets the data of an ephemeral node of
-// this client, its witness, at the version it is known to have; a repeat whose
-// predecessor took effect finds another version.
-//
-// The witnesses belong to the client, which has as many in a directory as it
-// made transactions there at the same time, at most 32, beyond which they wait
-// for each other. One that is idle is deleted after the session timeout, or
-// when 128 others are idle that were used since. A Transactor is
-// configuration, not state, and safe for concurrent use.
-type Transactor struct {
+// transactor is recipe.Transactor.
+type transactor struct {
 	client *Client
 	dir    string
 }
 
-// Transactor returns a Transactor whose witnesses are in dir. It does no
-// I/O.
-func (c *Client) Transactor(dir string) (*Transactor, error) {
-	if err := wire.CheckPath(dir); err != nil {
-		return nil, opError("check path", "", err)
-	}
-	return &Transactor{c, dir}, nil
-}
-
-// Txn carries out all the operations or none, once: one request, and one more
-// to make a witness when none is idle. It repeats it over lost connections. It
-// fails as [Client.Txn] does; [ErrUnconfirmed] is left for these cases: ctx
-// ended before a reply came, or the session did, and the witness with it, or
-// another client deleted or forbade the witness. Any other error means that
-// nothing was, nor will be, carried out, for which a repeat that is refused
-// costs one request more. There are no results when the transaction took effect
-// and its reply was lost.
-func (o *Transactor) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
+// TxnOnce is the Txn of a recipe.Transactor with its witnesses in dir.
+func (s *clientSteps) TxnOnce(ctx context.Context, dir string, ops []Op) ([]Result, error) {
+	o := transactor{(*Client)(s), dir}
 	results, err := o.txn(ctx, nil, ops)
-	return results, o.client.Failure("transaction", o.dir, err)
+	return results, o.client.failure("transaction", o.dir, err)
 }
 
 // txn carries out the operations in session s, or if that is nil, in the
 // current one.
-func (o *Transactor) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
+func (o transactor) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
 	requests, err := o.client.requests(ops)
 	if err != nil {
 		return nil, err
@@ -58,28 +34,16 @@ func (o *Transactor) txn(ctx context.Context, s *session.Session, ops []Op) ([]R
 	return o.client.results(ops, replies, err)
 }
 
-// Release releases the holds and carries out the operations, all or nothing:
-// one request, one round trip, and as for [Transactor.Txn] one more to make a
-// witness when none is idle. The holds must be of one session. When it returns
-// nil, everything was done while the holds' nodes existed, and the holds have
-// ended (as released, unless lost while the reply was under way). When the
-// ensemble refused it, the error wraps a [*TxnError] and the holds go on; when
-// one of them was lost, the error matches [ErrLost], nothing was carried out,
-// and the others go on. If the reply is lost, Release finds out the outcome,
-// also when a hold's node is gone by then. When ctx ends before that, the error
-// matches [ErrUnconfirmed], and the nodes, if they are still there, are deleted
-// in the background. It fails with [ErrInvalid] while other handles of a hold
-// ([Spec.Reentrant]) are not released. The release of a name waits for
-// transactions of its hold that are under way. When ctx ends before anything
-// was sent, the error is ctx's, and the holds go on.
-func (o *Transactor) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
+// ReleaseBy is the Release of a recipe.Transactor with its witnesses in dir.
+func (s *clientSteps) ReleaseBy(ctx context.Context, dir string, holds []*Hold, ops []Op) error {
+	o := transactor{(*Client)(s), dir}
 	if len(holds) == 0 {
 		return opError("release", o.dir, wire.Invalid("no hold to release"))
 	}
-	return o.client.Failure("release", holds[0].Node(), o.release(ctx, holds, ops))
+	return o.client.failure("release", holds[0].Node(), o.release(ctx, holds, ops))
 }
 
-func (o *Transactor) release(ctx context.Context, holds []*Hold, ops []Op) error {
+func (o transactor) release(ctx context.Context, holds []*Hold, ops []Op) error {
 	for i, h := range holds {
 		if err := h.beginReleasing(ctx, o.client, holds[0].claim.sess); err != nil {
 			stopReleasing(holds[:i], err)
@@ -107,7 +71,7 @@ func (o *Transactor) release(ctx context.Context, holds []*Hold, ops []Op) error
 
 // releaseBy carries out the transaction, whose first operations delete the own
 // nodes. If it fails because a hold's node is gone, it returns that hold.
-func (o *Transactor) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (gone *Hold, err error) {
+func (o transactor) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (gone *Hold, err error) {
 	for {
 		all := make([]Op, 0, len(holds)+len(ops))
 		for _, h := range holds {

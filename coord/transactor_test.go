@@ -21,9 +21,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-func (b bubble) once(c *coord.Client) *coord.Transactor {
+func (b bubble) once(c *coord.Client) *recipe.Transactor {
 	b.Helper()
-	o, err := c.Transactor("/once")
+	o, err := recipe.NewTransactor(c, "/once")
 	require.NoError(b, err)
 	return o
 }
@@ -37,7 +37,7 @@ func (b bubble) release(ctx context.Context, c *coord.Client, h *coord.Hold, ops
 var add = coord.AppendOp("/count/n-", nil)
 
 // adding returns a client that can add.
-func (b bubble) adding() (*coord.Client, *coord.Transactor) {
+func (b bubble) adding() (*coord.Client, *recipe.Transactor) {
 	b.Helper()
 	c := b.Open()
 	require.NoError(b, c.EnsureDir(b.Context(), "/count"))
@@ -142,7 +142,7 @@ func TestF77WhoUsesManyDirectoriesOnceKeepsNothingOfThem(t *testing.T) {
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		use := func(n int) {
 			for i := range n {
-				o, err := c.Transactor(fmt.Sprint("/many/", i))
+				o, err := recipe.NewTransactor(c, fmt.Sprint("/many/", i))
 				require.NoError(b, err)
 				require.NoError(b, coordtest.Err(o.Txn(b.Context(), coord.CheckOp("/count", -1))))
 				require.Equal(b, 1, b.children(fmt.Sprint("/many/", i)), "one of its own")
@@ -231,7 +231,7 @@ func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 		_, err := o.Txn(b.Within(time.Second), add)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-		require.ErrorIs(b, coordtest.Err(c.Transactor("relative")), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(recipe.NewTransactor(c, "relative")), coord.ErrInvalid)
 		require.ErrorIs(b, coordtest.Err(o.Txn(b.Context())), coord.ErrInvalid)
 	})
 }
@@ -469,7 +469,7 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := coordtest.Go(func() error { return b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) })
 		synctest.Wait()
-		require.ErrorIs(t, coordtest.Err(c.Acquire(h.Context(b.Context()), again, first)), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(h.Context(b.Context()), c, again, first)), coord.ErrInvalid)
 		require.ErrorIs(t, coordtest.Err(rwlock.Downgrade(b.Context(), h)), coord.ErrInvalid)
 		require.NoError(t, <-released)
 	})

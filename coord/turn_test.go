@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -228,7 +229,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			const around = "_c_0-lock-0000000007"
 			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
 			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
-				return b.hold(c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
+				return b.hold(recipe.Acquire(ctx, c, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
 			}
 			under := func(dir string) []string {
 				all := b.contenders(other, dir)
@@ -253,7 +254,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithHeld("_c_0-lock-0000000007"))
-		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/name", Data: []byte("mine")}))
+		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/name", Data: []byte("mine")}))
 		require.Equal(b, "mine", b.data(h.Node()))
 		require.NoError(b, h.Release(b.Context()))
 		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))), coord.ErrInvalid)
@@ -267,8 +268,8 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 		shared := b.stand(c, coord.Spec{Line: line, Kind: "read"})
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
-			require.ErrorIs(t, coordtest.Err(c.Acquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
-			require.ErrorIs(t, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(recipe.Acquire(shared.Context(b.Context()), c, write, coord.First)), coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, write, coord.First)), coord.ErrInvalid)
 		}
 	})
 }
@@ -288,7 +289,7 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
 		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
-		_, _, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
+		_, _, err := recipe.Join(b.Context(), c, coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.Info().SessionID))
@@ -302,7 +303,7 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		first := b.stand(other, spec)
 		lost := b.Server.Inject(
 			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.Info().SessionID, Times: 1}, zkembed.LoseReply())
-		second, names, err := c.Join(b.Context(), spec)
+		second, names, err := recipe.Join(b.Context(), c, spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())
 		require.ElementsMatch(b, []string{path.Base(first.Node()), path.Base(second.Node())}, names)
@@ -326,7 +327,7 @@ func TestARuleThatPanicsLeavesNothingAmongThoseThatShareListings(t *testing.T) {
 		for range cap(caught) {
 			go func() {
 				defer func() { caught <- recover() }()
-				_, _ = c.Acquire(ctx, mutex, rule)
+				_, _ = recipe.Acquire(ctx, c, mutex, rule)
 			}()
 			time.Sleep(time.Second)
 		}

@@ -96,7 +96,7 @@ func (e *TxnError) Unwrap() error { return e.Err }
 // with [ErrTooLarge]: the session's own traffic costs it no hold.
 func (c *Client) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.txn(ctx, nil, ops)
-	return results, c.Failure("transaction", "", err)
+	return results, c.failure("transaction", "", err)
 }
 
 // txn runs a transaction in session s, or if that is nil, in the current one.
@@ -207,5 +207,5 @@ func (c *Client) one(ctx context.Context, op Op) (result Result, err error) {
 	if err == nil {
 		result = results[0]
 	}
-	return result, c.Failure(opNames[op.kind], op.path, err)
+	return result, c.failure(opNames[op.kind], op.path, err)
 }

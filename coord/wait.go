@@ -18,7 +18,7 @@ import (
 // after any of it has changed, or has become uncertain because the connection
 // was lost: a wait is a function of the nodes it reads. The wait goes on over
 // lost connections and sessions. When ctx ends, Wait returns the error of ctx,
-// and when the client is closed, [ErrClosed]; [Client.Failure] adds the purpose
+// and when the client is closed, [ErrClosed]; recipe.Failure adds the purpose
 // of the wait. Apart from reading, look must do nothing that does harm when
 // repeated.
 //
@@ -29,7 +29,7 @@ import (
 // until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
 	if look == nil {
-		return c.Failure("wait", "", errNoFunction)
+		return c.failure("wait", "", errNoFunction)
 	}
 	w := wait{client: c, waker: session.NewWaker(), look: look}
 	return w.run(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -212,7 +213,7 @@ func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) 
 			late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(slow))
 			time.Sleep(2 * T)
 			for range 5 {
-				h, err := c.Acquire(b.Within(5*T), mutex, first)
+				h, err := recipe.Acquire(b.Within(5*T), c, mutex, first)
 				if err != nil {
 					continue
 				}

@@ -42,20 +42,20 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 // sessions until ctx ends.
 func (b *Barrier) Set(ctx context.Context) error {
 	for {
-		err := b.client.Retry(ctx, func(ctx context.Context) error {
+		err := recipe.Retry(ctx, b.client, func(ctx context.Context) error {
 			return b.client.Create(ctx, b.path, []byte(b.client.Info().Identity))
 		})
 		if !errors.Is(err, coord.ErrNodeExists) {
-			return b.client.Failure("set", b.path, err)
+			return recipe.Failure(b.client, "set", b.path, err)
 		}
 		stat, exists, err := b.client.Exists(ctx, b.path)
 		if err != nil {
-			return b.client.Failure("set", b.path, err)
+			return recipe.Failure(b.client, "set", b.path, err)
 		}
 		if !exists {
 			continue // opened since
 		}
-		return b.client.Failure("set", b.path, other(stat))
+		return recipe.Failure(b.client, "set", b.path, other(stat))
 	}
 }
 
@@ -79,7 +79,7 @@ func other(stat coord.Stat) error {
 // One request.
 func (b *Barrier) Closed(ctx context.Context) (bool, error) {
 	_, closed, err := b.client.Exists(ctx, b.path)
-	return closed, b.client.Failure("look at", b.path, err)
+	return closed, recipe.Failure(b.client, "look at", b.path, err)
 }
 
 // SetBy returns who closed the barrier, and when by the server's clock: the
@@ -94,21 +94,21 @@ func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error
 	if _, none := netip.ParseAddr(string(data)); err == nil && none != nil && (!inspect.NamesOwner(data) || bytes.ContainsRune(data, '\n')) {
 		err = fmt.Errorf("%w: its data name no client", ErrNoBarrier)
 	}
-	return string(data), stat.Created, b.client.Failure("read", b.path, err)
+	return string(data), stat.Created, recipe.Failure(b.client, "read", b.path, err)
 }
 
 // Open opens the barrier; one that is open stays so. All waiters go on, and
 // nothing is left at the path. It repeats itself over lost connections and
 // sessions until ctx ends.
 func (b *Barrier) Open(ctx context.Context) error {
-	err := b.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, b.client, func(ctx context.Context) error {
 		err := b.client.Delete(ctx, b.path, -1)
 		if errors.Is(err, coord.ErrNoNode) {
 			return nil
 		}
 		return err
 	})
-	return b.client.Failure("open", b.path, err)
+	return recipe.Failure(b.client, "open", b.path, err)
 }
 
 // Wait returns nil when the barrier has been open at some moment since the
@@ -136,5 +136,5 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		return "closed by " + strconv.Quote(by), nil
 	})
-	return b.client.Failure("wait", b.path, err)
+	return recipe.Failure(b.client, "wait", b.path, err)
 }

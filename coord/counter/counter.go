@@ -129,7 +129,9 @@ func (c *Counter) Observe(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-func (c *Counter) failure(op string, err error) error { return c.client.Failure(op, c.path, err) }
+func (c *Counter) failure(op string, err error) error {
+	return recipe.Failure(c.client, op, c.path, err)
+}
 
 // encode writes a number as wide as the one before.
 func (c *Counter) encode(op string, number int64, before []byte) ([]byte, error) {

@@ -148,7 +148,7 @@ func (c *Cron) take(ctx context.Context, slot time.Time) (*Slot, error) {
 	key := Key(slot)
 	var run *once.Run
 	var res once.Result
-	err := c.client.Retry(ctx, func(ctx context.Context) (err error) {
+	err := recipe.Retry(ctx, c.client, func(ctx context.Context) (err error) {
 		run, res, err = c.ledger.TryBegin(ctx, key)
 		return err
 	})

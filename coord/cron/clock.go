@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 const (
@@ -43,7 +44,7 @@ func (c *Cron) now(ctx context.Context) (time.Time, error) {
 	c.told.clock = is
 	c.mu.Unlock()
 	if news {
-		c.client.Report(slog.LevelWarn, event.Event{Kind: event.ClockAhead, Path: c.path, Err: fmt.Errorf(
+		recipe.Report(c.client, slog.LevelWarn, event.Event{Kind: event.ClockAhead, Path: c.path, Err: fmt.Errorf(
 			"this client's clock is %v ahead of the ensemble's: slots are due %v ahead of the latter", own.Sub(known).Round(time.Second), ahead)})
 	}
 	if is {
@@ -57,9 +58,9 @@ func (c *Cron) now(ctx context.Context) (time.Time, error) {
 func (c *Cron) ensembleTime(ctx context.Context, needed time.Time) (time.Time, error) {
 	const forever = math.MaxInt64
 	dir := c.path + "/log" // of the ledger, which writes no data there
-	now, err := c.client.EnsembleTime(ctx, dir, forever)
+	now, err := recipe.EnsembleTime(ctx, c.client, dir, forever)
 	if err == nil && now.Before(needed) {
-		now, err = c.client.EnsembleTime(ctx, dir, recheckEvery)
+		now, err = recipe.EnsembleTime(ctx, c.client, dir, recheckEvery)
 	}
 	return now, err
 }
@@ -80,7 +81,7 @@ func (c *Cron) isAhead(ctx context.Context, m *mark) (bool, error) {
 	c.told.mark = m.Through
 	c.mu.Unlock()
 	if news {
-		c.client.Report(slog.LevelError, event.Event{Kind: event.MarkAhead, Path: c.marked(), Err: fmt.Errorf(
+		recipe.Report(c.client, slog.LevelError, event.Event{Kind: event.MarkAhead, Path: c.marked(), Err: fmt.Errorf(
 			"the schedule has come to %v, which is %v ahead of the ensemble's clock: no slot is due until then (Cron.Rewind, cron --rewind)",
 			m.Through, m.Through.Sub(now).Round(time.Second))})
 	}
@@ -111,7 +112,7 @@ func (c *Cron) Rewind(ctx context.Context) error {
 }
 
 func (c *Cron) rewind(ctx context.Context) error {
-	now, err := c.client.EnsembleTime(ctx, c.path+"/log", 0)
+	now, err := recipe.EnsembleTime(ctx, c.client, c.path+"/log", 0)
 	if err != nil {
 		return err
 	}

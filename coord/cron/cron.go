@@ -233,4 +233,4 @@ func (c *Cron) begins(slot time.Time) time.Time {
 	return slot.Add(time.Duration(hash.Sum64() % uint64(c.jitter)))
 }
 
-func (c *Cron) failed(op string, err error) error { return c.client.Failure(op, c.path, err) }
+func (c *Cron) failed(op string, err error) error { return recipe.Failure(c.client, op, c.path, err) }

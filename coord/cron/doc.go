@@ -35,7 +35,7 @@
 //     only when it is due.
 //   - A slot is due by the clock of the client that is first, but never more
 //     than a minute before the ensemble's clock says so
-//     ([coord.Client.EnsembleTime]). So a client whose clock is wrong by hours
+//     ([recipe.EnsembleTime]). So a client whose clock is wrong by hours
 //     or years, in either direction, takes no slot from the others.
 //   - A slot that is over is not begun again, even by a client whose clock is
 //     behind or that was cut off, and even if its record was deleted.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord/cron"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
@@ -152,7 +153,7 @@ func TestAClockThatIsSetIsNoticedWithinAMinute(t *testing.T) {
 			return time.Now().Add(ahead)
 		})
 		client := b.Open()
-		_, err := client.EnsembleTime(b.Context(), "/cron/log", 0) // what it knows of the servers' clock is older
+		_, err := recipe.EnsembleTime(b.Context(), client, "/cron/log", 0) // what it knows of the servers' clock is older
 		require.NoError(b, err)
 		c := scheduled(b, client, every(24*time.Hour), clock)
 		slot := coordtest.Go(func() time.Time {

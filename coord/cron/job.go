@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // longestJob bounds what [Describe] takes, in bytes.
@@ -56,7 +57,7 @@ func (c *Cron) enrol(v *coord.View) error {
 		return err
 	}
 	op := coord.EphemeralOp(c.runners()+"/"+own, []byte(c.client.Info().Identity+"\n"+c.job))
-	err = c.client.Retry(v.Context(), func(ctx context.Context) error {
+	err = recipe.Retry(v.Context(), c.client, func(ctx context.Context) error {
 		_, err := c.client.Txn(ctx, op)
 		if !errors.Is(err, coord.ErrNoNode) {
 			return err
@@ -86,7 +87,7 @@ func (c *Cron) compare(ctx context.Context, names []string) error {
 		}
 		read[id] = other.Text != ""
 		if read[id] {
-			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
+			recipe.ReportOnce(c.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
 				"another client runs another job at this path: %q, and this client %q; each slot is run by one of them only", other.Text, c.job)})
 		}
 	}

@@ -58,7 +58,7 @@ func (c *Cron) decode(data []byte, stat coord.Stat) (*mark, error) {
 func (c *Cron) change(
 	ctx context.Context, write func(context.Context, ...coord.Op) ([]coord.Result, error), decide func(m *mark) error,
 ) error {
-	err := c.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, c.client, func(ctx context.Context) error {
 		return recipe.NewRecord(c.client, c.marked()).Change(ctx, write, func(data []byte, stat coord.Stat) ([]byte, error) {
 			if stat.Czxid == 0 {
 				return nil, coord.ErrNoNode

@@ -71,7 +71,7 @@ func (s *Slot) perform(ctx context.Context, f Func) {
 		return
 	}
 	if failure != nil {
-		s.cron.client.Report(slog.LevelWarn, event.Event{
+		recipe.Report(s.cron.client, slog.LevelWarn, event.Event{
 			Kind: event.Failed, Path: s.cron.path, Err: fmt.Errorf("slot %s, attempt %d: %w", s.Key, s.Attempt, failure),
 		})
 	}

@@ -157,11 +157,11 @@ type Status struct {
 func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	r, err := b.ready.get(ctx)
 	if err != nil {
-		return Status{}, b.client.Failure("status", b.path, err)
+		return Status{}, recipe.Failure(b.client, "status", b.path, err)
 	}
 	there, err := b.list(ctx, b.client)
 	if err != nil {
-		return Status{}, b.client.Failure("status", b.path, err)
+		return Status{}, recipe.Failure(b.client, "status", b.path, err)
 	}
 	out := Status{Size: r.Size, Round: r.Number, Open: r.Open}
 	for _, c := range there.line {
@@ -192,7 +192,7 @@ func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
 	if err == nil {
 		absent, err = b.absent(ctx, r)
 	}
-	return absent, b.client.Failure("status", b.path, err)
+	return absent, recipe.Failure(b.client, "status", b.path, err)
 }
 
 func (b *Barrier) absent(ctx context.Context, r snapshot) ([]Absentee, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -168,7 +169,7 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 func TestMembersAreRefusedAtThePathOfALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
-		require.NoError(t, coordtest.Err(cs[0].Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
+		require.NoError(t, coordtest.Err(recipe.Acquire(b.Context(), cs[0], coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
 		for _, barrier := range bs {
 			require.ErrorIs(t, coordtest.Err(barrier.Enter(b.Context())), coord.ErrForeign)
 		}

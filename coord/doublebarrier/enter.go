@@ -37,7 +37,7 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) { return b.EnterWi
 // written.
 func (b *Barrier) EnterWith(ctx context.Context, data []byte) (*Member, error) {
 	if err := b.admitShare(data); err != nil {
-		return nil, b.client.Failure("enter", b.path, err)
+		return nil, recipe.Failure(b.client, "enter", b.path, err)
 	}
 	for {
 		m, err := b.enter(ctx, data)
@@ -51,7 +51,7 @@ func (b *Barrier) EnterWith(ctx context.Context, data []byte) (*Member, error) {
 		if lost {
 			err = recipe.Ended(ctx, err)
 		}
-		return nil, b.client.Failure("enter", b.path, err)
+		return nil, recipe.Failure(b.client, "enter", b.path, err)
 	}
 }
 
@@ -63,7 +63,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	if data != nil {
 		spec.Data = content{owner: b.client.Info().Identity, data: data}.encode()
 	}
-	hold, names, err := b.client.Join(ctx, spec)
+	hold, names, err := recipe.Join(ctx, b.client, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 		_ = hold.Release(ending) // a node that is not deleted yet is deleted in the background
 		if errors.Is(err, coord.ErrLost) {
 			// The servers may keep its session: no client may count twice.
-			_ = b.client.Retry(ctx, func(ctx context.Context) error { return b.client.Delete(ctx, hold.Node(), -1) })
+			_ = recipe.Retry(ctx, b.client, func(ctx context.Context) error { return b.client.Delete(ctx, hold.Node(), -1) })
 		}
 		return nil, err
 	}

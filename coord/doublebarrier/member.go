@@ -74,7 +74,7 @@ func (m *Member) Leave(ctx context.Context) error {
 // begins without a member of this one being there.
 func (m *Member) Gather(ctx context.Context, result []byte) ([][]byte, error) {
 	if err := m.barrier.admitShare(result); err != nil {
-		return nil, m.barrier.client.Failure("leave", m.barrier.path, err)
+		return nil, recipe.Failure(m.barrier.client, "leave", m.barrier.path, err)
 	}
 	return m.end(ctx, result, true)
 }
@@ -87,7 +87,7 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 		select {
 		case m.leaving <- struct{}{}:
 		case <-ctx.Done():
-			return nil, m.barrier.client.Failure("leave", m.barrier.path, recipe.Ended(ctx))
+			return nil, recipe.Failure(m.barrier.client, "leave", m.barrier.path, recipe.Ended(ctx))
 		}
 	}
 	defer func() { <-m.leaving }()
@@ -97,7 +97,7 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 		ending, cancel := recipe.Grace(ctx) // for both
 		defer cancel()
 		err = recipe.InVain(ctx, m.barrier.client, err, m.unfinished)
-		m.outcome = m.barrier.client.Failure("leave", m.barrier.path, err)
+		m.outcome = recipe.Failure(m.barrier.client, "leave", m.barrier.path, err)
 		m.ended = true
 		if errors.Is(err, ErrIncomplete) {
 			err = nil
@@ -119,7 +119,7 @@ func (m *Member) GiveUp(ctx context.Context, cause error) error { return m.giveU
 // others get, without waiting for them.
 func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
 	if f == nil {
-		return b.client.Failure("do", b.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+		return recipe.Failure(b.client, "do", b.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	m, err := b.Enter(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ func (b *Barrier) reasons(ctx context.Context, r round, missing []int) map[int]s
 		return nil
 	}
 	var names []string
-	err := b.client.Retry(ctx, func(ctx context.Context) (err error) {
+	err := recipe.Retry(ctx, b.client, func(ctx context.Context) (err error) {
 		names, err = b.client.Children(ctx, b.path)
 		return err
 	})

@@ -41,7 +41,7 @@ func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
 
 // make makes the record, with its directory, unless another client has.
 func (r record) make(ctx context.Context, size int) error {
-	err := r.client.Retry(ctx, func(ctx context.Context) error { return r.client.Create(ctx, r.path, first(size)) })
+	err := recipe.Retry(ctx, r.client, func(ctx context.Context) error { return r.client.Create(ctx, r.path, first(size)) })
 	if errors.Is(err, coord.ErrNodeExists) {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (r record) write(ctx context.Context, txn transaction, from snapshot, to st
 // repeat repeats a transaction that may be carried out twice until its outcome
 // is known.
 func (r record) repeat(ctx context.Context, txn transaction, ops ...coord.Op) error {
-	return r.client.Retry(ctx, func(ctx context.Context) error {
+	return recipe.Retry(ctx, r.client, func(ctx context.Context) error {
 		_, err := txn(ctx, ops...)
 		return err
 	})

@@ -146,7 +146,7 @@ var errNoVector = fmt.Errorf("%w: another client has changed what the members br
 
 // read reads a vector of a round of n members, of which the caller is one.
 func (b *Barrier) read(ctx context.Context, r round, of string, n int) (v [][]byte, err error) {
-	err = b.client.Retry(ctx, func(ctx context.Context) error {
+	err = recipe.Retry(ctx, b.client, func(ctx context.Context) error {
 		data, _, err := b.client.Get(ctx, b.vector(r, of))
 		if errors.Is(err, coord.ErrNoNode) {
 			return errNoVector

@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -161,7 +162,7 @@ func TestALeaderNamesTheNext(t *testing.T) {
 		c.stand("c", election.Priority(7))
 		c.stand("d")
 		c.stand("e")
-		require.NoError(c, c.clients["a"].Retry(c.Context(), func(ctx context.Context) error {
+		require.NoError(c, recipe.Retry(c.Context(), c.clients["a"], func(ctx context.Context) error {
 			_, err := c.clients["a"].Set(ctx, electionPath, []byte("a directory's own"), -1)
 			return err
 		}))

@@ -115,18 +115,19 @@ func (e *Election) Ready(ctx context.Context) error {
 // Campaign returns an error, nothing is left behind: a node that could not be
 // deleted yet is deleted in the background.
 func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
-	return e.stand(ctx, "campaign", data, e.client.Acquire, false)
+	return e.stand(ctx, "campaign", data, recipe.Acquire, false)
 }
 
 // TryCampaign is Campaign without waiting: it fails with [coord.ErrBusy] when a
 // candidate stands for election already, which costs one read and no write.
 // While no server can be reached, it waits for one until ctx ends.
 func (e *Election) TryCampaign(ctx context.Context, data []byte) (*Term, error) {
-	return e.stand(ctx, "try to campaign", data, e.client.TryAcquire, true)
+	return e.stand(ctx, "try to campaign", data, recipe.TryAcquire, true)
 }
 
 func (e *Election) stand(
-	ctx context.Context, op string, data []byte, acquire func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error), try bool,
+	ctx context.Context, op string, data []byte,
+	acquire func(context.Context, *coord.Client, coord.Spec, coord.Rule) (*coord.Hold, error), try bool,
 ) (*Term, error) {
 	if err := e.checkData(op, data); err != nil {
 		return nil, err
@@ -135,9 +136,9 @@ func (e *Election) stand(
 		data = []byte(e.client.Info().Identity)
 	}
 	for {
-		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
+		h, err := acquire(ctx, e.client, coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
 		if err != nil {
-			return nil, e.client.Failure(op, e.line.Dir, err)
+			return nil, recipe.Failure(e.client, op, e.line.Dir, err)
 		}
 		err = e.mayLead(ctx, h)
 		if err == nil {
@@ -155,11 +156,11 @@ func (e *Election) stand(
 		h.Abandon()
 		switch aside := errors.Is(err, errAside); {
 		case ctx.Err() != nil:
-			return nil, e.client.Failure(op, e.line.Dir, recipe.Ended(ctx))
+			return nil, recipe.Failure(e.client, op, e.line.Dir, recipe.Ended(ctx))
 		case aside && try:
-			return nil, e.client.Failure(op, e.line.Dir, coord.ErrBusy)
+			return nil, recipe.Failure(e.client, op, e.line.Dir, coord.ErrBusy)
 		case !aside && !errors.Is(err, coord.ErrLost):
-			return nil, e.client.Failure(op, e.line.Dir, err)
+			return nil, recipe.Failure(e.client, op, e.line.Dir, err)
 		}
 		ctx = recipe.Patient(ctx)
 	}
@@ -186,7 +187,7 @@ func (e *Election) Contenders(ctx context.Context) ([]inspect.Contender, error) 
 }
 
 func (e *Election) checkData(op string, data []byte) error {
-	return e.client.Failure(op, e.line.Dir, inspect.CheckData(data))
+	return recipe.Failure(e.client, op, e.line.Dir, inspect.CheckData(data))
 }
 
 // shortestPause is how long Run waits after the first short term.
@@ -209,7 +210,7 @@ const shortestPause = 10 * time.Millisecond
 // errors of [Election.Campaign], too.
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
 	if lead == nil {
-		return e.client.Failure("run", e.line.Dir, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+		return recipe.Failure(e.client, "run", e.line.Dir, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	campaigning := ctx
 	for pause := shortestPause; ; campaigning = recipe.Patient(ctx) {
@@ -227,7 +228,7 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 			return !time.Now().Before(next), nil
 		})
 		if err != nil {
-			return e.client.Failure("run", e.line.Dir, err)
+			return recipe.Failure(e.client, "run", e.line.Dir, err)
 		}
 		pause = min(2*pause, limit)
 	}
@@ -238,7 +239,7 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 // campaign that was given up, began.
 func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func(context.Context, *Term) error) (begun time.Time, err error) {
 	if err := e.health.Await(ctx); err != nil {
-		return begun, e.client.Failure("run", e.line.Dir, err)
+		return begun, recipe.Failure(e.client, "run", e.line.Dir, err)
 	}
 	well, stop := e.health.While(campaigning)
 	defer stop()
@@ -250,7 +251,7 @@ func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func
 	}
 	if ctx.Err() == nil && errors.Is(context.Cause(well), recipe.ErrUnwell) {
 		err = nil
-		e.client.Report(slog.LevelWarn, event.Event{
+		recipe.Report(e.client, slog.LevelWarn, event.Event{
 			Kind: event.Failed, Path: e.line.Dir, Err: fmt.Errorf("the candidate resigns, or leaves the line: %w", context.Cause(well)),
 		})
 	}

@@ -50,7 +50,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err == nil && leader.None() {
 		err = ErrNoLeader
 	}
-	return leader, e.client.Failure("leader", e.line.Dir, err)
+	return leader, recipe.Failure(e.client, "leader", e.line.Dir, err)
 }
 
 // first finds the first in line and reads its notice, or where it has none, its
@@ -200,7 +200,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	inside = t.Context(inside)
-	err := c.Retry(inside, func(ctx context.Context) error {
+	err := recipe.Retry(inside, c, func(ctx context.Context) error {
 		return recipe.NewRecord(c, t.notice).Change(ctx, t.Txn, func(before []byte, stat coord.Stat) ([]byte, error) {
 			switch lost := t.Err(); {
 			case lost != nil:
@@ -227,7 +227,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	if ctx.Err() == nil {
 		err = cmp.Or(t.Err(), err)
 	}
-	return c.Failure("proclaim", t.Node(), err)
+	return recipe.Failure(c, "proclaim", t.Node(), err)
 }
 
 // errPosted: the notice, which was deleted by hand, was made again.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrNoCandidate: no such candidate stands in the line, or it does no more.
@@ -45,7 +46,7 @@ func (t *Term) Transfer(ctx context.Context, candidate string) error {
 			err = e.awaitTerm(ctx, candidate)
 		}
 	}
-	return e.client.Failure("transfer", e.line.Dir, err)
+	return recipe.Failure(e.client, "transfer", e.line.Dir, err)
 }
 
 // Transfer has the leader, of whichever process, hand the lead to a candidate,
@@ -64,7 +65,7 @@ func (e *Election) Transfer(ctx context.Context, candidate string) error {
 	if err == nil {
 		err = e.awaitTerm(ctx, candidate)
 	}
-	return e.client.Failure("transfer", e.line.Dir, err)
+	return recipe.Failure(e.client, "transfer", e.line.Dir, err)
 }
 
 // ask asks the leader to step down, as soon as that can be asked: its notice
@@ -96,7 +97,7 @@ func (e *Election) name(
 	ctx context.Context, candidate string, own bool, txn func(ctx context.Context, leader string, ops ...coord.Op) error,
 ) (leader string, err error) {
 	c := e.client.Synced()
-	err = c.Retry(ctx, func(ctx context.Context) error {
+	err = recipe.Retry(ctx, c, func(ctx context.Context) error {
 		for {
 			names, err := c.Children(ctx, e.line.Dir)
 			line, at, err := e.find(candidate, names, err)

@@ -52,7 +52,7 @@ func (g *Group) join(ctx context.Context, id string, spec coord.NameSpec) (*Memb
 	spec.Path, spec.Exclusive = g.path+"/"+id+g.suffix, true
 	h, err := g.acquire(ctx, id, spec)
 	if err != nil {
-		return nil, g.client.Failure("join", spec.Path, err)
+		return nil, recipe.Failure(g.client, "join", spec.Path, err)
 	}
 	return &Membership{h, h, g.client}, nil
 }
@@ -65,7 +65,7 @@ func (g *Group) acquire(ctx context.Context, id string, spec coord.NameSpec) (*c
 		return nil, err
 	}
 	for {
-		h, err := g.client.AcquireName(ctx, spec)
+		h, err := recipe.AcquireName(ctx, g.client, spec)
 		if !errors.Is(err, coord.ErrNodeExists) {
 			return h, err
 		}
@@ -95,7 +95,7 @@ func (m *Membership) Leave(ctx context.Context) error { return m.hold.Release(ct
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	err := inspect.CheckData(data)
 	if err == nil {
-		err = m.client.Retry(ctx, func(ctx context.Context) error {
+		err = recipe.Retry(ctx, m.client, func(ctx context.Context) error {
 			return recipe.NewRecord(m.client.Synced(), m.Node()).Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {
 				if stat.Czxid != m.Token() { // the next member's node has the same version
 					return nil, cmp.Or(m.Err(), fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted))
@@ -104,7 +104,7 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 			})
 		})
 	}
-	return m.client.Failure("set", m.Node(), err)
+	return recipe.Failure(m.client, "set", m.Node(), err)
 }
 
 // Stay joins, and joins again whenever the membership is lost, until ctx ends,
@@ -117,14 +117,14 @@ func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
 	for {
 		m, err := g.join(ctx, id, coord.NameSpec{Data: data, Retain: true})
 		if err != nil {
-			return g.client.Failure("stay", g.path+"/"+id+g.suffix, err)
+			return recipe.Failure(g.client, "stay", g.path+"/"+id+g.suffix, err)
 		}
 		select {
 		case <-m.Done():
 		case <-ctx.Done():
 			leaving, cancel := recipe.Grace(ctx)
 			defer cancel()
-			return g.client.Failure("stay", m.Node(), recipe.Joined(recipe.Ended(ctx), m.Leave(leaving)))
+			return recipe.Failure(g.client, "stay", m.Node(), recipe.Joined(recipe.Ended(ctx), m.Leave(leaving)))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (g *Group) Members(ctx context.Context) (members []Member, err error) {
 		members, err = g.look(v)
 		return true, err
 	})
-	return members, g.client.Failure("list members", g.path, err)
+	return members, recipe.Failure(g.client, "list members", g.path, err)
 }
 
 // Observe yields who is there, by ID: now, and again at each change. Only the

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -175,7 +176,7 @@ func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
 					lost <- e.Token
 				}
 			}))
-			h, err := c.AcquireName(t.Context(), coord.NameSpec{Path: w.Path("beside/" + id)}) // shows the window
+			h, err := recipe.AcquireName(t.Context(), c, coord.NameSpec{Path: w.Path("beside/" + id)}) // shows the window
 			require.NoError(t, err)
 			beside, ids = append(beside, h), append(ids, id+"=x")
 			staying, leave := context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/internal/author"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 )
 
@@ -124,7 +125,7 @@ func Await(ctx context.Context, c *coord.Client, node string, token int64, force
 	defer cancel()
 	err = awaitGone(waiting, c.Synced(), node, token)
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
-		return false, c.Failure("revoke", node, err)
+		return false, author.Of(c).Failure("revoke", node, err)
 	}
 	return BreakClaim(ctx, c, node, token)
 }
@@ -152,7 +153,7 @@ func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) 
 	})
 	err = unlessGone(c, "break", node, err)
 	if notice := Notice(node); err == nil && notice != node {
-		err = c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, notice, -1) })
+		err = author.Of(c).Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, notice, -1) })
 	}
 	return deleted, unlessGone(c, "break", node, err)
 }
@@ -162,7 +163,7 @@ func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) 
 // the same name; 0 stands for the one that is found first. toClaim fails with
 // [coord.ErrNoNode] if the claim is gone. c must be a fresh client.
 func toClaim(ctx context.Context, c *coord.Client, node string, claim int64, act func(ctx context.Context, data []byte, stat coord.Stat) error) (int64, error) {
-	err := c.Retry(ctx, func(ctx context.Context) error {
+	err := author.Of(c).Retry(ctx, func(ctx context.Context) error {
 		for {
 			there := true
 			data, stat, err := c.Get(ctx, node)
@@ -188,7 +189,7 @@ func unlessGone(c *coord.Client, op, node string, err error) error {
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil
 	}
-	return c.Failure(op, node, err)
+	return author.Of(c).Failure(op, node, err)
 }
 
 // awaitGone waits until the node of this czxid is gone.
@@ -200,7 +201,7 @@ func awaitGone(ctx context.Context, c *coord.Client, node string, czxid int64) e
 		}
 		return err == nil && stat.Czxid > czxid, err
 	})
-	return c.Failure("wait", node, err)
+	return author.Of(c).Failure("wait", node, err)
 }
 
 // IsRevocation reports whether a claim's data are a request to give up its

@@ -35,7 +35,7 @@ import (
 // An acquire costs one request more, a release none: the record, a persistent
 // node beside the claims, is made under the hold and deleted in one transaction
 // with its node. After an unclean end an acquire costs four more. A hold that
-// [coord.Transactor.Release] releases, or whose [recipe.OnRelease] is called,
+// [recipe.Transactor.Release] releases, or whose [recipe.OnRelease] is called,
 // counts as one that was not released.
 func Delay(d time.Duration) Option {
 	return func(m *Mutex) error {
@@ -59,28 +59,28 @@ func (m *Mutex) inLine(ctx context.Context, try bool) (*coord.Hold, error) {
 	if m.delay > 0 {
 		return m.afterDelay(ctx, try)
 	}
-	return m.acquirer(try)(ctx, m.spec, coord.First)
+	return acquirer(try)(ctx, m.client, m.spec, coord.First)
 }
 
-// acquirer returns [coord.Client.Acquire] or its TryAcquire.
-func (m *Mutex) acquirer(try bool) func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error) {
+// acquirer returns [recipe.Acquire] or its TryAcquire.
+func acquirer(try bool) func(context.Context, *coord.Client, coord.Spec, coord.Rule) (*coord.Hold, error) {
 	if try {
-		return m.client.TryAcquire
+		return recipe.TryAcquire
 	}
-	return m.client.Acquire
+	return recipe.Acquire
 }
 
 func (m *Mutex) afterDelay(ctx context.Context, try bool) (*coord.Hold, error) {
-	acquire := m.acquirer(try)
+	acquire := acquirer(try)
 	outer, nested := coord.HeldIn(ctx, m.client, m.Path())
 	for {
-		h, err := acquire(ctx, m.spec, coord.First)
+		h, err := acquire(ctx, m.client, m.spec, coord.First)
 		if err != nil || nested && h.Node() == outer.Node() {
 			return h, err
 		}
 		granting, cancel := context.WithCancel(ctx)
 		g := grant{m, h, path.Base(h.Node()), try}
-		err = m.client.Retry(h.Context(granting), g.begin)
+		err = recipe.Retry(h.Context(granting), m.client, g.begin)
 		cancel()
 		if err == nil {
 			err = recipe.OnRelease(h, coord.DeleteOp(m.record(), -1))
@@ -92,9 +92,9 @@ func (m *Mutex) afterDelay(ctx context.Context, try bool) (*coord.Hold, error) {
 		h.Abandon()
 		switch {
 		case ctx.Err() != nil:
-			return nil, m.client.Failure("acquire", m.Path(), recipe.Ended(ctx))
+			return nil, recipe.Failure(m.client, "acquire", m.Path(), recipe.Ended(ctx))
 		case !errors.Is(err, coord.ErrLost):
-			return nil, m.client.Failure("acquire", m.Path(), err)
+			return nil, recipe.Failure(m.client, "acquire", m.Path(), err)
 		}
 		ctx = recipe.Patient(ctx)
 	}

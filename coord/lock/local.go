@@ -29,8 +29,9 @@ import (
 // A turn lasts until the last handle made inside of it ([Reentrant],
 // [recipe.Dup]) is released and its transactions ([coord.Hold.Txn]) are
 // answered; when the outcome of one is unknown, the node is given up after the
-// turn. The node is not the turn's: [recipe.Attach], [coord.Transactor.Release]
-// and rwlock.Downgrade fail with [coord.ErrInvalid].
+// turn. The node is not the turn's: [recipe.Attach],
+// [recipe.Transactor.Release] and rwlock.Downgrade fail with
+// [coord.ErrInvalid].
 //
 // [coord.Hold.Release] returns immediately: a node that is given up is deleted
 // in the background, so close the client before the process ends.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/internal/author"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -50,7 +51,9 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
 	spec := m.spec
-	m.line = func(ctx context.Context) (*coord.Hold, error) { return client.Acquire(ctx, spec, coord.First) }
+	m.line = func(ctx context.Context) (*coord.Hold, error) {
+		return author.Of(client).Acquire(ctx, &spec, coord.First)
+	}
 	return m, nil
 }
 
@@ -74,7 +77,7 @@ func (m *Mutex) acquireOtherwise(ctx context.Context) (*coord.Hold, error) {
 		return m.inLine(ctx, false)
 	}
 	h, err := m.local.acquire(ctx)
-	return h, m.client.Failure("acquire", m.Path(), err)
+	return h, recipe.Failure(m.client, "acquire", m.Path(), err)
 }
 
 // inside reports whether ctx carries a hold of the line, in which an acquire is
@@ -93,7 +96,7 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 		return m.bounded(ctx, h, err)
 	}
 	h, err := m.local.try(ctx)
-	return m.bounded(ctx, h, m.client.Failure("try", m.Path(), err))
+	return m.bounded(ctx, h, recipe.Failure(m.client, "try", m.Path(), err))
 }
 
 // Contenders lists the holder and the waiters, in order: one listing and one

@@ -118,7 +118,7 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 		if err != nil {
 			lost = waiting.Err() != nil
 			if lost && ctx.Err() == nil {
-				err = l.Client().Failure("acquire", l.Path(), context.Cause(waiting))
+				err = recipe.Failure(l.Client(), "acquire", l.Path(), context.Cause(waiting))
 			}
 			return nil, lost, release(ctx, holds, err)
 		}

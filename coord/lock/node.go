@@ -68,7 +68,7 @@ func (n *Node) Acquire(ctx context.Context) (*coord.Hold, error) {
 			return h, err
 		}
 		if err := n.awaitFree(ctx); err != nil {
-			return nil, n.client.Failure("acquire", n.path, err)
+			return nil, recipe.Failure(n.client, "acquire", n.path, err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (n *Node) Acquire(ctx context.Context) (*coord.Hold, error) {
 func (n *Node) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	h, err := n.make(ctx)
 	if errors.Is(err, coord.ErrNodeExists) {
-		err = n.client.Failure("try", n.path, coord.ErrBusy)
+		err = recipe.Failure(n.client, "try", n.path, coord.ErrBusy)
 	}
 	return h, err
 }
@@ -95,7 +95,7 @@ func (n *Node) Client() *coord.Client { return n.client }
 func (n *Node) Path() string { return n.path }
 
 func (n *Node) make(ctx context.Context) (*coord.Hold, error) {
-	return n.client.AcquireName(ctx, coord.NameSpec{Path: n.path, Data: n.data(), Recipe: n.path, Exclusive: true})
+	return recipe.AcquireName(ctx, n.client, coord.NameSpec{Path: n.path, Data: n.data(), Recipe: n.path, Exclusive: true})
 }
 
 // awaitFree waits until there is no node. It reads the node, since a watch on

@@ -128,7 +128,7 @@ func TestF62ATurnDoesNotDecideAboutItsNode(t *testing.T) {
 		t.Run(string(dialect), func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				c := b.Open(coord.WithDialect(dialect))
-				once, err := c.Transactor("/once")
+				once, err := recipe.NewTransactor(c, "/once")
 				require.NoError(b, err)
 				turn, next := inTurn(b, c)
 				inside, err := recipe.Dup(turn, nil)

@@ -32,7 +32,7 @@ func (o *Once) Prune(ctx context.Context) (pruned int, err error) {
 		n, again, err = o.prune(ctx, 0)
 		pruned += n
 	}
-	return pruned, o.client.Failure("prune", o.path, err)
+	return pruned, recipe.Failure(o.client, "prune", o.path, err)
 }
 
 // journal is one directory of the log of runs. Its data are the number of the
@@ -130,7 +130,7 @@ func (o *Once) oldAt(ctx context.Context, entries int) (old func(at time.Time) b
 
 // now is the ensemble's time.
 func (o *Once) now(ctx context.Context) (time.Time, error) {
-	return o.client.EnsembleTime(ctx, o.path+"/log", time.Minute)
+	return recipe.EnsembleTime(ctx, o.client, o.path+"/log", time.Minute)
 }
 
 // oldest returns the journal with the oldest entry; it is empty if all are.
@@ -199,7 +199,7 @@ const (
 // record is put off, and settle returns what is wrong with the record.
 func (o *Once) pruneOldest(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done outcome, corrupt, err error) {
 	p := o.named(j.name)
-	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
+	h, err := recipe.TryAcquire(ctx, o.client, p.spec(), coord.First)
 	busy := errors.Is(err, coord.ErrBusy)
 	if err != nil && !busy {
 		return done, nil, err

@@ -65,7 +65,7 @@ func (p place) spec() coord.Spec {
 // Line returns the line of a job's lock, for programs that look at it.
 func (o *Once) Line(key string) (coord.Line, error) {
 	at, err := o.place(key)
-	return at.spec().Line, o.client.Failure("line", o.path, err)
+	return at.spec().Line, recipe.Failure(o.client, "line", o.path, err)
 }
 
 // log is the directory in which the runs of the key are noted.
@@ -185,7 +185,7 @@ func (o *Once) List(ctx context.Context) iter.Seq2[Result, error] {
 				}
 			}
 			if err != nil {
-				yield(Result{}, o.client.Failure("list", o.path, err))
+				yield(Result{}, recipe.Failure(o.client, "list", o.path, err))
 				return
 			}
 		}

@@ -25,7 +25,7 @@ var (
 type Once struct {
 	client   *coord.Client
 	path     string
-	guard    *coord.Transactor
+	guard    *recipe.Transactor
 	attempts int // 0: as many as it takes
 	backoff  time.Duration
 	keep     time.Duration // 0: for ever
@@ -40,7 +40,7 @@ type Option func(*Once) error
 // Attempts gives a job up after its function was begun n times, by all clients
 // together, whether the function failed or its process crashed. After a
 // failure, the next attempt waits for backoff, by the ensemble's clock
-// ([coord.Client.EnsembleTime]); each further failure doubles that time, ten
+// ([recipe.EnsembleTime]); each further failure doubles that time, ten
 // times at most. [Once.Do] itself makes the next attempt, unless another client
 // is faster.
 //
@@ -65,7 +65,7 @@ func FailOnce() Option {
 }
 
 // Keep deletes records older than d, by the ensemble's clock
-// ([coord.Client.EnsembleTime]). A job whose record is deleted counts as never
+// ([recipe.EnsembleTime]). A job whose record is deleted counts as never
 // done. Each run deletes up to 16 records before it begins.
 func Keep(d time.Duration) Option {
 	return func(o *Once) error {
@@ -109,7 +109,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Once, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
-	guard, err := client.Transactor(path + "/guards")
+	guard, err := recipe.NewTransactor(client, path+"/guards")
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +168,9 @@ func (o *Once) TryBegin(ctx context.Context, key string) (*Run, Result, error) {
 // already.
 func (o *Once) Forget(ctx context.Context, key string) error {
 	for {
-		err := o.client.Retry(ctx, func(ctx context.Context) error { return o.forget(ctx, key) })
+		err := recipe.Retry(ctx, o.client, func(ctx context.Context) error { return o.forget(ctx, key) })
 		if !errors.Is(err, coord.ErrLost) { // of which the caller knows nothing
-			return o.client.Failure("forget", o.path, err)
+			return recipe.Failure(o.client, "forget", o.path, err)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (o *Once) forget(ctx context.Context, key string) error {
 	if _, there, err := o.client.Synced().Exists(ctx, at.record()); err != nil || !there {
 		return err
 	}
-	h, err := o.client.TryAcquire(ctx, at.spec(), coord.First)
+	h, err := recipe.TryAcquire(ctx, o.client, at.spec(), coord.First)
 	if err != nil {
 		return err
 	}

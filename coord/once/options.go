@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // options says what this client does with jobs and records, as it stands in the
@@ -31,7 +32,7 @@ func (o *Once) options() string {
 // for each of these.
 func (o *Once) compare(r record) {
 	if own := o.options(); r.Options != "" && r.Options != own {
-		o.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: o.path, Err: fmt.Errorf(
+		recipe.ReportOnce(o.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: o.path, Err: fmt.Errorf(
 			"another client uses this ledger with other options (%s) than this one (%s): each job has those of the client that comes to it", r.Options, own)})
 	}
 }

@@ -41,7 +41,7 @@ type job struct {
 
 func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result, error) {
 	if f == nil {
-		return Result{Key: key}, o.client.Failure(op, o.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+		return Result{Key: key}, recipe.Failure(o.client, op, o.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	for {
 		r, res, err := o.begin(ctx, op, key, try)
@@ -52,7 +52,7 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 			ending, cancel := recipe.Grace(ctx)
 			defer cancel()
 			_ = r.Withdraw(ending) // otherwise the attempt counts
-			return res, o.client.Failure(op, o.path, recipe.Ended(ctx))
+			return res, recipe.Failure(o.client, op, o.path, recipe.Ended(ctx))
 		}
 		res, failure, err := r.perform(ctx, f)
 		if err != nil || failure == nil || try || o.failOnce || r.Attempt >= o.attempts || ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (o *Once) failed(op, key string, err error) error {
 	if inner, ok := err.(*coord.OpError); ok {
 		err = fmt.Errorf("%q: %w", key, inner.Err)
 	}
-	return o.client.Failure(op, o.path, err)
+	return recipe.Failure(o.client, op, o.path, err)
 }
 
 // perform runs the function and ends the run.
@@ -84,7 +84,7 @@ func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err err
 	data, failure := f(inside, r)
 	returned()
 	if failure != nil {
-		r.job.client.Report(slog.LevelWarn, event.Event{Kind: event.Failed, Path: r.job.path, Err: r.explain("run", failure)})
+		recipe.Report(r.job.client, slog.LevelWarn, event.Event{Kind: event.Failed, Path: r.job.path, Err: r.explain("run", failure)})
 	}
 	ending, cancel := recipe.Grace(ctx)
 	defer cancel()
@@ -96,7 +96,7 @@ func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err err
 func (o *Once) begin(ctx context.Context, op, key string, try bool) (*Run, Result, error) {
 	at, err := o.place(key)
 	if err != nil {
-		return nil, Result{Key: key}, o.client.Failure(op, o.path, err)
+		return nil, Result{Key: key}, recipe.Failure(o.client, op, o.path, err)
 	}
 	j := &job{o, at, key, try, o.client}
 	if o.prunes() {
@@ -165,7 +165,7 @@ func (j *job) verdict(r record) (over bool, err error) {
 // others in line.
 func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 	if j.try {
-		return j.client.TryAcquire(ctx, j.spec(), coord.First)
+		return recipe.TryAcquire(ctx, j.client, j.spec(), coord.First)
 	}
 	waiting, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -176,7 +176,7 @@ func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 			stop(errOver)
 		}
 	})
-	h, err := j.client.Acquire(waiting, j.spec(), coord.First)
+	h, err := recipe.Acquire(waiting, j.client, j.spec(), coord.First)
 	if err != nil && context.Cause(waiting) == errOver {
 		err = errOver
 	}
@@ -206,7 +206,7 @@ func (r *Run) begin(ctx context.Context) (found record, err error) {
 		_, _, _ = r.job.prune(ctx, 1) // the next run tries again; Prune says why not
 	}
 	id := newID()
-	err = r.job.client.Retry(ctx, func(ctx context.Context) error {
+	err = recipe.Retry(ctx, r.job.client, func(ctx context.Context) error {
 		for {
 			var stat coord.Stat
 			if found, stat, err = r.job.read(ctx, r.job.reader, r.job.place); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Acknowledge notes that dead letters have been seen, and stay: they can be
@@ -42,7 +43,7 @@ func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) e
 	if !isEntry(letter) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, letter)
 	}
-	return l.client.Retry(ctx, func(ctx context.Context) error {
+	return recipe.Retry(ctx, l.client, func(ctx context.Context) error {
 		for {
 			_, err := l.client.Txn(ctx, coord.CheckOp(l.entry(letter), -1),
 				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.client.Info().Identity)))

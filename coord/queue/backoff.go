@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 const (
@@ -79,7 +80,7 @@ func (d *dispatcher) wait(ctx context.Context, e entry) (left time.Duration, err
 		return 0, nil
 	}
 	for _, within := range []time.Duration{clockFor, 0} {
-		now, err := d.client.EnsembleTime(ctx, d.at.Taken, within)
+		now, err := recipe.EnsembleTime(ctx, d.client, d.at.Taken, within)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return 0, err

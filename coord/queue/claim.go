@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // obtain claims an item, and up to n-1 that follow it. If one of them cannot be
@@ -77,7 +78,7 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 			Recipe: q.path, With: with, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
 		}
 	}
-	holds, err := q.client.AcquireNames(ctx, specs...)
+	holds, err := recipe.AcquireNames(ctx, q.client, specs...)
 	var refused *coord.TxnError
 	isRefused := errors.As(err, &refused)
 	if isRefused {

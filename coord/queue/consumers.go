@@ -150,7 +150,7 @@ func (c *consumerCount) count(ctx context.Context) (slice, error) {
 // join makes our node, unless there is one.
 func (c *consumerCount) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
+		own, err := recipe.AcquireName(ctx, c.client, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
 		switch {
 		case err == nil:
 			c.own = own
@@ -189,7 +189,7 @@ func (d *dispatcher) options() string {
 func (c *consumerCount) compare(names []string) {
 	for _, name := range names {
 		if other := layout.OptionsOf(name); other != "" && other != c.options {
-			c.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
+			recipe.ReportOnce(c.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
 				"another consumer of this queue has other options (%s) than this one (%s): each delivery has those of the consumer that gets it", other, c.options)})
 		}
 	}

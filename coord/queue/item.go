@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Item is a received item. It belongs to its receiver until it is acknowledged,
@@ -98,7 +99,7 @@ func (i *Item) nack(ctx context.Context, delay time.Duration) error {
 	if delay <= 0 {
 		return i.release(ctx, i.giveBack(ctx))
 	}
-	err := i.queue.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, i.queue.client, func(ctx context.Context) error {
 		_, err := i.hold.Txn(ctx) // makes the claim's checks
 		return err
 	})

@@ -31,7 +31,7 @@ func (l nodes) claim(name string) string { return l.at.Taken + "/" + name }
 // Kazoo makes them: an empty queue stays.
 func (l nodes) ensure(ctx context.Context, others ...string) error {
 	for _, dir := range append(others, l.at.Taken, l.at.Entries) {
-		err := l.client.Retry(ctx, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
+		err := recipe.Retry(ctx, l.client, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 			return err
 		}

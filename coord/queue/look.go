@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Peeked is an item as [Queue.Peek] saw it.
@@ -32,7 +33,7 @@ func (e entry) peeked() Peeked {
 func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
 	entries, claims, err := q.list(ctx)
 	slices.Sort(claims)
-	return unclaimed(entries, nil), claims, q.client.Failure("list", q.path, err)
+	return unclaimed(entries, nil), claims, recipe.Failure(q.client, "list", q.path, err)
 }
 
 // PeekAt reads the items of these names, and leaves out items that are gone.
@@ -40,14 +41,14 @@ func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
 // [coord.ErrInvalid].
 func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
 	if i := slices.IndexFunc(names, func(name string) bool { return !isEntry(name) }); i >= 0 {
-		return nil, q.client.Failure("peek", q.path, fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
+		return nil, recipe.Failure(q.client, "peek", q.path, fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
 	}
 	entries, err := q.readEach(ctx, q.at.Entries, names, q.client.Get)
 	items := make([]Peeked, len(entries))
 	for i, e := range entries {
 		items[i] = e.peeked()
 	}
-	return items, q.client.Failure("peek", q.path, err)
+	return items, recipe.Failure(q.client, "peek", q.path, err)
 }
 
 // ConsumerKind is the kind of the contenders that [Queue.Claims] and

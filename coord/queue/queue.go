@@ -37,7 +37,7 @@ var ErrClosed = errors.New("queue is closed")
 type Queue struct {
 	nodes
 	dispatcher dispatcher
-	sends      *coord.Transactor
+	sends      *recipe.Transactor
 	owner      string // names this process in its claims
 	report     func(*Item, error)
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
@@ -70,7 +70,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 		return nil, err
 	}
 	at := nodesOf(client, path)
-	sends, err := client.Transactor(at.at.Producers)
+	sends, err := recipe.NewTransactor(client, at.at.Producers)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 // received and not acknowledged yet. One request.
 func (q *Queue) Len(ctx context.Context) (int, error) {
 	stat, _, err := q.client.Exists(ctx, q.at.Entries)
-	return int(stat.Children), q.client.Failure("count", q.path, err)
+	return int(stat.Children), recipe.Failure(q.client, "count", q.path, err)
 }
 
 // Peek returns the item that would be received next, without receiving it, or
@@ -182,7 +182,7 @@ func (q *Queue) explain(op string, err error) error {
 		if inner := (*coord.OpError)(nil); !errors.Is(err, coord.ErrUnconfirmed) && errors.As(err, &inner) {
 			err = inner.Err // no request is at fault, of those that were made together
 		}
-		return q.client.Failure(op, q.path, err)
+		return recipe.Failure(q.client, op, q.path, err)
 	}
 	return &coord.OpError{Op: op, Path: q.path, Err: err}
 }

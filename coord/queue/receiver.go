@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // receiver is one Receive or Take. While there is nothing to do, it has a place
@@ -88,7 +89,7 @@ func (r *receiver) stand(ctx context.Context) error {
 		return err
 	}
 	spec := coord.Spec{Line: r.at.Waiting, Kind: "wait", Recipe: r.at.Path}
-	r.place, err = r.client.Acquire(ctx, spec, r.rule)
+	r.place, err = recipe.Acquire(ctx, r.client, spec, r.rule)
 	r.stands = err == nil
 	return err
 }

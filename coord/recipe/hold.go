@@ -26,12 +26,12 @@ func Attach(ctx context.Context, h *coord.Hold, path string, data []byte) error 
 // transaction of theirs is under way, onLast is called: by the release or the
 // transaction, before that returns, and in a goroutine of its own if the hold
 // was lost. So a hold can be handed on from one user to the next. A nest does
-// not decide about the node: [Attach], [coord.Transactor.Release] and
+// not decide about the node: [Attach], [Transactor.Release] and
 // rwlock.Downgrade fail in it with [coord.ErrInvalid].
 //
 // Dup fails when the hold has ended, also when its trust window is over and
 // nothing has noticed yet, and with [coord.ErrInvalid] while
-// [coord.Transactor.Release] is under way. It begins no nest, and fails with
+// [Transactor.Release] is under way. It begins no nest, and fails with
 // [coord.ErrUnconfirmed], once the outcome of a [coord.Hold.Txn] was unknown,
 // or the reply of an [Attach] was lost: that may be carried out later.
 func Dup(h *coord.Hold, onLast func()) (*coord.Hold, error) { return author.Of(h).Dup(onLast) }
@@ -40,7 +40,7 @@ func Dup(h *coord.Hold, onLast func()) (*coord.Hold, error) { return author.Of(h
 // hold's node when the hold is released, all or nothing, and not when it is
 // lost. Their effect thus distinguishes a release by the owner from any other
 // end. They replace the operations of an earlier call. If the ensemble refuses
-// them, the node is deleted without them. [coord.Transactor.Release] has its
+// them, the node is deleted without them. [Transactor.Release] has its
 // own operations instead, and rwlock.Downgrade drops them. OnRelease fails with
 // [coord.ErrInvalid] in a nest ([Dup]). No request.
 func OnRelease(h *coord.Hold, ops ...coord.Op) error { return author.Of(h).OnRelease(ops) }

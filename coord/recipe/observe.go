@@ -22,7 +22,7 @@ func Observe[T any](
 	return func(yield func(T, error) bool) {
 		var last T
 		if look == nil || same == nil {
-			yield(last, c.Failure("observe", path, wire.Invalid("the function is nil")))
+			yield(last, Failure(c, "observe", path, wire.Invalid("the function is nil")))
 			return
 		}
 		begun := false
@@ -36,7 +36,7 @@ func Observe[T any](
 		})
 		if err != nil {
 			var none T
-			yield(none, c.Failure("observe", path, err))
+			yield(none, Failure(c, "observe", path, err))
 		}
 	}
 }

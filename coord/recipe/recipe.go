@@ -97,7 +97,7 @@ func JoinedWithin(ctx context.Context, errs ...error) error {
 }
 
 // Patient returns a context for what a call acquires after it has waited:
-// [coord.Client.Acquire] then waits for a contender that cannot be honoured
+// [Acquire] then waits for a contender that cannot be honoured
 // ([coord.Line]) instead of failing with [coord.ErrForeign], which would come
 // late.
 func Patient(ctx context.Context) context.Context { return calls.Patient(ctx) }

@@ -38,13 +38,13 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 		}
 		data, stat, err := v.Get(r.path)
 		if err == nil && isHidden(data, stat) {
-			return nil, coord.Stat{}, r.client.Failure("get", r.path, coord.ErrNoAuth)
+			return nil, coord.Stat{}, Failure(r.client, "get", r.path, coord.ErrNoAuth)
 		}
 		if !errors.Is(err, coord.ErrNoNode) {
 			return data, stat, err
 		}
 		if initial != nil {
-			err = r.client.Retry(v.Context(), func(ctx context.Context) error { return r.client.Create(ctx, r.path, initial) })
+			err = Retry(v.Context(), r.client, func(ctx context.Context) error { return r.client.Create(ctx, r.path, initial) })
 			if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 				return nil, coord.Stat{}, err
 			}
@@ -70,17 +70,17 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // When ctx ends, the error says how often others were faster.
 //
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
-// holder makes, or [coord.Transactor.Txn]. The first two answer
+// holder makes, or [Transactor.Txn]. The first two answer
 // [coord.ErrUnconfirmed] when the connection fails before the reply: where
 // deciding again after one's own change does no harm, call Change by
-// [coord.Client.Retry]. Where it does harm, as in a counter, take the third. A
+// [Retry]. Where it does harm, as in a counter, take the third. A
 // hold that is lost answers [coord.ErrLost].
 func (r Record) Change(
 	ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error),
 	decide func(data []byte, stat coord.Stat) ([]byte, error),
 ) (err error) {
 	if write == nil || decide == nil {
-		return r.client.Failure("change", r.path, wire.Invalid("the function is nil"))
+		return Failure(r.client, "change", r.path, wire.Invalid("the function is nil"))
 	}
 	from, turn := r, turn{record: r}
 	defer func() {
@@ -136,7 +136,7 @@ func (r Record) Change(
 // where the record is missing, and more for its parents.
 func (r Record) Set(ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error), data []byte) error {
 	if write == nil {
-		return r.client.Failure("set", r.path, wire.Invalid("the function is nil"))
+		return Failure(r.client, "set", r.path, wire.Invalid("the function is nil"))
 	}
 	for {
 		_, err := write(ctx, coord.SetOp(r.path, data, -1))

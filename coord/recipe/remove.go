@@ -38,7 +38,7 @@ type Part struct {
 // one or two for each node, 64 at a time; a node whose children are somebody is
 // looked at no further.
 func Remove(ctx context.Context, c *coord.Client, trees ...Tree) error {
-	err := c.Retry(ctx, func(ctx context.Context) error {
+	err := Retry(ctx, c, func(ctx context.Context) error {
 		for looks := 1; ; looks++ {
 			found, err := survey(ctx, c.Synced(), trees)
 			if err == nil {
@@ -56,7 +56,7 @@ func Remove(ctx context.Context, c *coord.Client, trees ...Tree) error {
 			}
 		}
 	})
-	return c.Failure("remove", trees[0].Root, err)
+	return Failure(c, "remove", trees[0].Root, err)
 }
 
 const (

@@ -50,7 +50,7 @@ func (t *turn) take(ctx context.Context, read coord.Stat) (waited bool, err erro
 		}
 	}
 	path, c := t.record.path, t.record.client
-	t.place, err = c.AcquireName(ctx, coord.NameSpec{
+	t.place, err = AcquireName(ctx, c, coord.NameSpec{
 		Path: fmt.Sprintf("%s/%s%010d-%s", path, turnPrefix, read.Cversion, rand.Text()),
 		With: []coord.Op{coord.CheckOp(path, -1)}, Recipe: path,
 	})

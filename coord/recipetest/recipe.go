@@ -41,7 +41,7 @@ type Call[R any] struct {
 	Op, Node string
 	// Once: the call is carried out once at most, and fails with
 	// [coord.ErrUnconfirmed] when its session ends before the reply, as
-	// [coord.Transactor] does. Unconfirmed: it also fails so when the reply is
+	// [recipe.Transactor] does. Unconfirmed: it also fails so when the reply is
 	// lost, as [coord.Client.Txn] does.
 	Once, Unconfirmed bool
 	// Holds: the call is about a hold, which ends with the session: it may fail

@@ -21,7 +21,7 @@ type notes struct {
 }
 
 func (n *notes) leave(ctx context.Context) error {
-	err := n.client.Retry(ctx, func(ctx context.Context) error { return n.client.Create(ctx, n.path+"/a", nil) })
+	err := recipe.Retry(ctx, n.client, func(ctx context.Context) error { return n.client.Create(ctx, n.path+"/a", nil) })
 	if errors.Is(err, coord.ErrNodeExists) {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (n *notes) wait(ctx context.Context) error {
 		names, err := v.ChildrenIfAny(n.path)
 		return len(names) > 0, err
 	})
-	return n.client.Failure("wait", n.path, err)
+	return recipe.Failure(n.client, "wait", n.path, err)
 }
 
 func (n *notes) one(ctx context.Context) error {
@@ -109,7 +109,7 @@ var faults = map[string]struct {
 	"ends with its session": {"Leave/session_ended", once},
 	"does it twice": {"Leave/lost_reply", func(r *recipetest.Recipe[*notes]) {
 		r.Calls[0].Do = func(ctx context.Context, n *notes) error {
-			return n.client.Retry(ctx, func(ctx context.Context) error {
+			return recipe.Retry(ctx, n.client, func(ctx context.Context) error {
 				_, err := n.client.Txn(ctx, coord.AppendOp(n.path+"/n-", nil))
 				if errors.Is(err, coord.ErrNoNode) {
 					_, err = n.client.Txn(ctx, coord.CreateOp(n.path, nil), coord.AppendOp(n.path+"/n-", nil))
@@ -122,7 +122,7 @@ var faults = map[string]struct {
 	"costs more": {"Leave/cost", func(r *recipetest.Recipe[*notes]) { r.Calls[0].Requests-- }},
 	"leaves what it made": {"Leave/no_answer", func(r *recipetest.Recipe[*notes]) {
 		r.Calls[0].Do = func(ctx context.Context, n *notes) error {
-			if _, err := n.client.AcquireName(ctx, coord.NameSpec{Path: n.path + "-name"}); err != nil {
+			if _, err := recipe.AcquireName(ctx, n.client, coord.NameSpec{Path: n.path + "-name"}); err != nil {
 				return err
 			}
 			return n.leave(ctx)
@@ -137,7 +137,7 @@ var faults = map[string]struct {
 				return err
 			}
 			<-ctx.Done()
-			return n.client.Failure("wait", n.path, ctx.Err())
+			return recipe.Failure(n.client, "wait", n.path, ctx.Err())
 		}
 	}},
 }

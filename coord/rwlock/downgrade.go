@@ -20,13 +20,13 @@ import (
 // can be revoked on its own.
 //
 // It fails with [coord.ErrInvalid], and leaves the hold alone, when the hold is
-// not a writer's (a mutex has no read side), while [coord.Transactor.Release]
+// not a writer's (a mutex has no read side), while [recipe.Transactor.Release]
 // is under way, or when the hold has other handles ([coord.Spec.Reentrant])
 // that are not released: their owners would lose their exclusion unawares. With
 // any other error nothing is held any more, and nothing is left behind: nodes
 // that could not be deleted yet are deleted in the background. When the
 // connection fails before the reply comes, Downgrade finds out what happened as
-// [coord.Client.Acquire] does, and tries again if it must. One request, one
+// [recipe.Acquire] does, and tries again if it must. One request, one
 // round trip.
 func Downgrade(ctx context.Context, h *coord.Hold) (*coord.Hold, error) {
 	return author.Of(h).Downgrade(ctx)

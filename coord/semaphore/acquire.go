@@ -18,9 +18,9 @@ import (
 // that loses its place in the queue, or a lease, is followed by another.
 func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (holds []*coord.Hold, err error) {
 	if n < 1 {
-		return nil, s.client.Failure(op, s.path, fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
+		return nil, recipe.Failure(s.client, op, s.path, fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
 	}
-	err = s.client.Retry(ctx, func(ctx context.Context) (err error) {
+	err = recipe.Retry(ctx, s.client, func(ctx context.Context) (err error) {
 		for {
 			holds, err = s.attempt(ctx, n, try)
 			lost := errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrNodeDeleted)
@@ -34,7 +34,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 		}
 	})
 	if err != nil {
-		return nil, s.client.Failure(op, s.path, recipe.InVain(ctx, s.client, err, s.holders))
+		return nil, recipe.Failure(s.client, op, s.path, recipe.InVain(ctx, s.client, err, s.holders))
 	}
 	for _, h := range holds {
 		s.bound.Granted(ctx, s.client, h)
@@ -67,9 +67,9 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 	if err != nil {
 		return nil, err
 	}
-	enter := s.client.Acquire
+	enter := recipe.Acquire
 	if try {
-		enter = s.client.TryAcquire
+		enter = recipe.TryAcquire
 		if names, err := s.leases(ctx); err != nil {
 			return nil, err
 		} else if len(names)+n > limit {
@@ -78,7 +78,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 	}
 	var queue *coord.Hold
 	if !try || s.nodes.Kazoo {
-		queue, err = enter(ctx, coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, coord.First)
+		queue, err = enter(ctx, s.client, coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, coord.First)
 		if err != nil {
 			return nil, err
 		}

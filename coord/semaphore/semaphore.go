@@ -185,11 +185,11 @@ const Kind string = layout.Lease
 // Kazoo's has no number.
 func (s *Semaphore) makeLease(ctx context.Context, exclusive, list bool) (h *coord.Hold, names []string, err error) {
 	if !s.nodes.Kazoo {
-		return s.client.Join(ctx, coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
+		return recipe.Join(ctx, s.client, coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
 	}
 	var id [layout.GUIDBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
-	h, err = s.client.AcquireName(ctx, coord.NameSpec{Path: s.nodes.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: s.path, Exclusive: exclusive})
+	h, err = recipe.AcquireName(ctx, s.client, coord.NameSpec{Path: s.nodes.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: s.path, Exclusive: exclusive})
 	if err == nil && list {
 		if names, err = s.client.Children(ctx, s.nodes.Leases.Dir); err != nil {
 			h.Abandon()
@@ -233,7 +233,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	stored := *s
 	stored.limit = Stored
 	limit, err := stored.agree(ctx, 1)
-	return limit, s.client.Failure("limit", s.path, err)
+	return limit, recipe.Failure(s.client, "limit", s.path, err)
 }
 
 // SetLimit changes the limit, or stores the first. Programs that ask for
@@ -245,12 +245,12 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // program sets a different limit meanwhile, the retry overwrites it.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
-		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
+		return recipe.Failure(s.client, "set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
-	err := s.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, s.client, func(ctx context.Context) error {
 		return recipe.NewRecord(s.client, s.nodes.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return encode(limit, s.nodes), nil })
 	})
-	return s.client.Failure("set limit", s.path, err)
+	return recipe.Failure(s.client, "set limit", s.path, err)
 }
 
 // agree returns the limit in force for a claim to so many leases. The first

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Event is what a member tells of itself; see [OnEvent].
@@ -30,7 +31,7 @@ func (s *Shards) tell(e Event) {
 	if e.Kind == PlanIsNewer || e.Kind == ListIsNewer {
 		kind = event.Differs // others are ahead: nothing has failed
 	}
-	s.client.Report(slog.LevelWarn, event.Event{Kind: kind, Path: s.path, Err: fmt.Errorf("%s: %w", what, e.Err)})
+	recipe.Report(s.client, slog.LevelWarn, event.Event{Kind: kind, Path: s.path, Err: fmt.Errorf("%s: %w", what, e.Err)})
 	if s.onEvent != nil {
 		s.onEvent(e)
 	}

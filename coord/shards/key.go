@@ -86,7 +86,7 @@ func (w *worker) claim(ctx context.Context) (*coord.Hold, error) {
 		}
 		return wait, granted
 	}
-	return w.client.Acquire(ctx, coord.Spec{Line: line, Kind: "lock", Recipe: w.path, Exclusive: true}, rule)
+	return recipe.Acquire(ctx, w.client, coord.Spec{Line: line, Kind: "lock", Recipe: w.path, Exclusive: true}, rule)
 }
 
 // ask asks a contender to give its turn up, until it is gone.
@@ -97,7 +97,7 @@ func (w *worker) ask(ctx context.Context, node string) {
 		w.waits(a)
 	}
 	_ = w.insist(ctx, told, func(ctx context.Context) error {
-		return w.client.Retry(ctx, func(ctx context.Context) error { return inspect.Revoke(ctx, w.client, node) })
+		return recipe.Retry(ctx, w.client, func(ctx context.Context) error { return inspect.Revoke(ctx, w.client, node) })
 	})
 	if failed {
 		w.well(w.key)

@@ -51,7 +51,7 @@ func (r *run) changed() {
 func (r *run) terms(ctx context.Context) error {
 	join := func(ctx context.Context) (*coord.Hold, error) {
 		data, _ := json.Marshal(r.record()) // never fails
-		h, _, err := r.client.Join(ctx, coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
+		h, _, err := recipe.Join(ctx, r.client, coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
 		return h, err
 	}
 	h, err := join(ctx)
@@ -61,14 +61,14 @@ func (r *run) terms(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return r.client.Failure("run", r.path, recipe.Ended(ctx))
+			return recipe.Failure(r.client, "run", r.path, recipe.Ended(ctx))
 		}
 		err = r.insist(ctx, r.delayed, func(ctx context.Context) (err error) {
 			h, err = join(ctx)
 			return err
 		})
 	}
-	return r.client.Failure("run", r.path, err)
+	return recipe.Failure(r.client, "run", r.path, err)
 }
 
 // refusal is why a member may not be one.

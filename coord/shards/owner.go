@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Owner is who has a key.
@@ -56,7 +57,7 @@ func (s *Shards) Owner(ctx context.Context, key string) (Owner, error) {
 	if err == nil {
 		o, err = s.owner(ctx, fresh, p, key)
 	}
-	return o, s.client.Failure("owner of "+nodeName(key), s.path, err)
+	return o, recipe.Failure(s.client, "owner of "+nodeName(key), s.path, err)
 }
 
 func (s *Shards) owner(ctx context.Context, c *coord.Client, p *Plan, key string) (Owner, error) {
@@ -116,7 +117,7 @@ func (s *Shards) Plan(ctx context.Context, without ...string) (now, next *Plan, 
 		return true, err
 	})
 	if err != nil {
-		return nil, nil, s.client.Failure("plan", s.path, err)
+		return nil, nil, recipe.Failure(s.client, "plan", s.path, err)
 	}
 	base := now
 	if base == nil {

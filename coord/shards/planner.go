@@ -126,7 +126,7 @@ func (p *planner) step(ctx context.Context) error {
 	if s.version < 0 {
 		op = coord.CreateOp(p.planNode(), s.next.encode())
 	}
-	return p.client.Retry(ctx, func(ctx context.Context) error {
+	return recipe.Retry(ctx, p.client, func(ctx context.Context) error {
 		_, err := p.hold.Txn(ctx, op) // names the version, so it is carried out once
 		return err
 	})
@@ -209,7 +209,7 @@ func (p *planner) lookAtMoves(v *coord.View, plan *Plan, there []record) (m move
 	if !p.limits.timed() {
 		return m, nil
 	}
-	if m.now, err = p.client.EnsembleTime(v.Context(), p.members().Dir, time.Minute); err != nil {
+	if m.now, err = recipe.EnsembleTime(v.Context(), p.client, p.members().Dir, time.Minute); err != nil {
 		return m, err
 	}
 	pending := map[int]bool{}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Router tells the owners of keys to those who send them requests. It watches
@@ -31,7 +32,7 @@ func (s *Shards) Router() *Router { return &Router{shards: s, owners: map[string
 // along; when the receiver refuses it, call [Router.Forget].
 func (r *Router) Owner(ctx context.Context, key string) (Owner, error) {
 	o, err := r.owner(ctx, key)
-	return o, r.shards.client.Failure("owner of "+nodeName(key), r.shards.path, err)
+	return o, recipe.Failure(r.shards.client, "owner of "+nodeName(key), r.shards.path, err)
 }
 
 func (r *Router) owner(ctx context.Context, key string) (Owner, error) {

@@ -16,14 +16,14 @@ import (
 // are. Two requests, and one reading of the plan by every member.
 func (s *Shards) SetKeys(ctx context.Context, keys ...string) error {
 	l, err := newList(keys)
-	return s.client.Failure("set keys", s.path, s.set(ctx, l, err))
+	return recipe.Failure(s.client, "set keys", s.path, s.set(ctx, l, err))
 }
 
 // SetRanges is [Shards.SetKeys] with [Ranges]. Another number of ranges is
 // another list: items then have another key.
 func (s *Shards) SetRanges(ctx context.Context, n int) error {
 	l, err := newRanges(n)
-	return s.client.Failure("set ranges", s.path, s.set(ctx, l, err))
+	return recipe.Failure(s.client, "set ranges", s.path, s.set(ctx, l, err))
 }
 
 func (s *Shards) set(ctx context.Context, l list, err error) error {
@@ -69,7 +69,7 @@ func (s *Shards) bring(ctx context.Context, l list) error {
 // returns; that may be the plan itself. decide is called with nil if there is
 // none.
 func (s *Shards) change(ctx context.Context, decide func(*Plan) (*Plan, error)) error {
-	return s.client.Retry(ctx, func(ctx context.Context) error {
+	return recipe.Retry(ctx, s.client, func(ctx context.Context) error {
 		return recipe.NewRecord(s.client, s.planNode()).Change(ctx, s.client.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
 			var old *Plan
 			if stat.Czxid != 0 {

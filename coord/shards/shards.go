@@ -212,7 +212,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Shards, error) {
 	if err := recipe.Configure(s, path, opts); err != nil {
 		return nil, err
 	}
-	return s, client.Failure("new", path, s.mayPlan())
+	return s, recipe.Failure(client, "new", path, s.mayPlan())
 }
 
 // mayPlan returns an error if the plan might not fit into the node with this
@@ -280,18 +280,18 @@ func (s *Shards) Line(key string) coord.Line {
 // as well if functions have not returned. One Run at a time.
 func (s *Shards) Run(ctx context.Context, f Func) error {
 	if f == nil {
-		return s.client.Failure("run", s.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+		return recipe.Failure(s.client, "run", s.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	r := &run{
 		Shards: s, f: f, leave: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), known: s.list, troubles: map[string]*trouble{},
 	}
 	if !s.runs.CompareAndSwap(nil, r) {
-		return s.client.Failure("run", s.path, fmt.Errorf("%w: it runs already; make another Shards for another member", coord.ErrInvalid))
+		return recipe.Failure(s.client, "run", s.path, fmt.Errorf("%w: it runs already; make another Shards for another member", coord.ErrInvalid))
 	}
 	defer close(r.left)
 	defer s.runs.Store(nil)
 	err := r.terms(ctx)
-	return recipe.Joined(err, s.client.Failure("run", s.path, r.notReturned()))
+	return recipe.Joined(err, recipe.Failure(s.client, "run", s.path, r.notReturned()))
 }
 
 // Leave gives all keys to other members, one after the other where
@@ -310,7 +310,7 @@ func (s *Shards) Leave(ctx context.Context) error {
 	case <-r.left:
 		return nil
 	case <-ctx.Done():
-		return s.client.Failure("leave", s.path, recipe.Ended(ctx))
+		return recipe.Failure(s.client, "leave", s.path, recipe.Ended(ctx))
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
 	c := s.client.Synced()
 	p, err := s.current(ctx, c)
 	if err != nil {
-		return nil, nil, s.client.Failure("status", s.path, err)
+		return nil, nil, recipe.Failure(s.client, "status", s.path, err)
 	}
 	there, err := s.members().read(ctx, c)
 	all, failures := make([]Status, len(p.Keys)), make([]error, statusReaders)
@@ -55,7 +55,7 @@ func (s *Shards) Status(ctx context.Context) (*Plan, []Status, error) {
 			}
 		}
 	}
-	return p, all, s.client.Failure("status", s.path, recipe.JoinedWithin(ctx, append(failures, err)...))
+	return p, all, recipe.Failure(s.client, "status", s.path, recipe.JoinedWithin(ctx, append(failures, err)...))
 }
 
 func (s *Shards) status(ctx context.Context, c *coord.Client, p *Plan, at int) (st Status, err error) {

@@ -65,7 +65,7 @@ func (t *term) do(f func(context.Context) error) {
 	t.busy.Go(func() {
 		err := t.insist(t.ctx, t.delayed, f)
 		if err != nil && t.ctx.Err() == nil && !errors.Is(err, coord.ErrLost) {
-			t.fail(t.client.Failure("run", t.path, err))
+			t.fail(recipe.Failure(t.client, "run", t.path, err))
 		}
 	})
 }
@@ -117,7 +117,7 @@ func (t *term) announce(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		err := t.client.Retry(ctx, func(ctx context.Context) error {
+		err := recipe.Retry(ctx, t.client, func(ctx context.Context) error {
 			return recipe.NewRecord(t.client, t.hold.Node()).Change(ctx, t.hold.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
 				if inspect.IsRevocation(data) { // which is about to be written over
 					t.toLeave()

@@ -21,7 +21,7 @@ import (
 // acquire attempts until it succeeds, fails for good, or ctx ends. An attempt
 // that loses its place in the line is followed by another.
 func (s *Slots) acquire(ctx context.Context, op string, try bool) (slot *Slot, err error) {
-	err = s.client.Retry(ctx, func(ctx context.Context) (err error) {
+	err = recipe.Retry(ctx, s.client, func(ctx context.Context) (err error) {
 		for {
 			slot, err = s.attempt(ctx, try)
 			switch {
@@ -33,7 +33,7 @@ func (s *Slots) acquire(ctx context.Context, op string, try bool) (slot *Slot, e
 			ctx = recipe.Patient(ctx)
 		}
 	})
-	return slot, s.client.Failure(op, string(s.nodes), err)
+	return slot, recipe.Failure(s.client, op, string(s.nodes), err)
 }
 
 // attempt chooses numbers, and claims them, until it has one. Only the first in
@@ -106,11 +106,11 @@ func (a *attempt) data() []byte {
 
 // enter takes a place in the line.
 func (a *attempt) enter(ctx context.Context) (*coord.Hold, error) {
-	enter := a.client.Acquire
+	enter := recipe.Acquire
 	if a.try {
-		enter = a.client.TryAcquire
+		enter = recipe.TryAcquire
 	}
-	return enter(ctx, coord.Spec{Line: a.nodes.Line(), Kind: "lock", Recipe: string(a.nodes)}, coord.First)
+	return enter(ctx, a.client, coord.Spec{Line: a.nodes.Line(), Kind: "lock", Recipe: string(a.nodes)}, coord.First)
 }
 
 // choose waits until there is a number to claim, or until a place in the line
@@ -225,7 +225,7 @@ func (a *attempt) free(ctx context.Context, v *coord.View, known numbers) (*Stat
 	if len(owned) == 0 {
 		return nil, nil
 	}
-	clock, err := a.Slots.client.EnsembleTime(ctx, a.nodes.Numbers(), time.Minute)
+	clock, err := recipe.EnsembleTime(ctx, a.Slots.client, a.nodes.Numbers(), time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (a *attempt) mark(ctx context.Context, now *State, clock time.Time) error {
 	if !now.Away.IsZero() {
 		return nil
 	}
-	err := a.Slots.client.Retry(ctx, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })
+	err := recipe.Retry(ctx, a.Slots.client, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })
 	now.Away = clock
 	now.version++
 	return err
@@ -286,7 +286,7 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 		with = append(with, coord.CheckOp(a.place.Node(), -1))
 	}
 	defer a.compare(ctx)()
-	holds, err := a.client.AcquireNames(ctx, coord.NameSpec{
+	holds, err := recipe.AcquireNames(ctx, a.client, coord.NameSpec{
 		Path: a.nodes.Holder(a.chosen.Number), Data: a.data(),
 		Recipe: string(a.nodes), Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
 	})
@@ -327,7 +327,7 @@ func (a *attempt) compare(ctx context.Context) (wait func()) {
 		}
 		now := State{Number: held[len(held)-1]}
 		if err := a.describe(ctx, a.Slots.client, &now); err == nil && now.N > 0 && now.N != a.n {
-			a.Slots.client.ReportOnce(slog.LevelWarn, event.Event{Kind: event.Differs, Path: string(a.nodes), Err: fmt.Errorf(
+			recipe.ReportOnce(a.Slots.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: string(a.nodes), Err: fmt.Errorf(
 				"a holder was told that there are %d slots here; this client, %d: each is given numbers below its own", now.N, a.n)})
 		}
 	})

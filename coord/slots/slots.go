@@ -113,7 +113,7 @@ func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) 
 // [coord.ErrBusy] while anyone holds the number. An owner without a number is
 // forgotten already.
 func (s *Slots) Forget(ctx context.Context, owner string) error {
-	err := s.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, s.client, func(ctx context.Context) error {
 		for {
 			err := s.forget(ctx, owner)
 			if !errors.Is(err, coord.ErrBadVersion) {
@@ -121,7 +121,7 @@ func (s *Slots) Forget(ctx context.Context, owner string) error {
 			}
 		}
 	})
-	return s.client.Failure("forget", string(s.nodes), err)
+	return recipe.Failure(s.client, "forget", string(s.nodes), err)
 }
 
 func (s *Slots) forget(ctx context.Context, owner string) error {
@@ -153,7 +153,7 @@ type State struct {
 // a read or two for each number.
 func (s *Slots) List(ctx context.Context) ([]State, error) {
 	all, err := s.list(ctx, s.client)
-	return all, s.client.Failure("list", string(s.nodes), err)
+	return all, recipe.Failure(s.client, "list", string(s.nodes), err)
 }
 
 func (s *Slots) list(ctx context.Context, c *coord.Client) (all []State, err error) {

@@ -165,7 +165,7 @@ func TestAChangeNeedsNoTurn(t *testing.T) {
 		require.NoError(b, v.Change(b.Context(), increment))
 		require.Equal(b, "2", string(get(b, v).Data))
 
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/name"})
+		h, err := recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/name"})
 		require.NoError(b, err)
 		record, tries := recipe.NewRecord(c, "/name"), 0
 		require.NoError(b, record.Change(b.Context(), h.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {

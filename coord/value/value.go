@@ -18,7 +18,7 @@ type Value struct {
 	client *coord.Client
 	path   string
 	record recipe.Record
-	guard  *coord.Transactor
+	guard  *recipe.Transactor
 }
 
 // New returns the value at path, which need not exist. It does no I/O. An
@@ -29,7 +29,7 @@ func New(client *coord.Client, path string) (*Value, error) {
 	}
 	// Beside the value and not below it: whoever makes a directory makes a
 	// container, which goes with its last child.
-	guard, err := client.Transactor(guards(path))
+	guard, err := recipe.NewTransactor(client, guards(path))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (v *Value) Get(ctx context.Context) (State, error) {
 // is, nothing is changed, but a missing one is made, empty.
 func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, error)) error {
 	if decide == nil {
-		return v.client.Failure("change", v.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+		return recipe.Failure(v.client, "change", v.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	var undecided *verdict
 	err := v.write(ctx, func(ctx context.Context) error {
@@ -83,13 +83,13 @@ func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, erro
 	if undecided != nil {
 		return undecided.error
 	}
-	return v.client.Failure("change", v.path, err)
+	return recipe.Failure(v.client, "change", v.path, err)
 }
 
 // write calls f until its outcome is known, or cannot be known any more.
 func (v *Value) write(ctx context.Context, f func(ctx context.Context) error) error {
 	var unconfirmed error
-	err := v.client.Retry(ctx, func(ctx context.Context) error {
+	err := recipe.Retry(ctx, v.client, func(ctx context.Context) error {
 		err := f(ctx)
 		if errors.Is(err, coord.ErrUnconfirmed) {
 			unconfirmed = err // to do it again could change it twice
@@ -107,7 +107,7 @@ type verdict struct{ error }
 // It waits for nobody.
 func (v *Value) Set(ctx context.Context, data []byte) error {
 	err := v.write(ctx, func(ctx context.Context) error { return v.record.Set(ctx, v.guard.Txn, data) })
-	return v.client.Failure("set", v.path, err)
+	return recipe.Failure(v.client, "set", v.path, err)
 }
 
 // TrySet replaces the value if it is still the one that was read, and fails
@@ -115,7 +115,7 @@ func (v *Value) Set(ctx context.Context, data []byte) error {
 func (v *Value) TrySet(ctx context.Context, read State, data []byte) error {
 	return v.Change(ctx, func(now State) ([]byte, error) {
 		if now.Version != read.Version {
-			return nil, v.client.Failure("set", v.path, fmt.Errorf("%w: it was changed at %v", coord.ErrBadVersion, now.Modified))
+			return nil, recipe.Failure(v.client, "set", v.path, fmt.Errorf("%w: it was changed at %v", coord.ErrBadVersion, now.Modified))
 		}
 		return data, nil
 	})

@@ -71,7 +71,7 @@ func revocable(t *testing.T) {
 			case <-h.Revoked():
 				return h.Release(ctx)
 			case <-h.Done():
-				return o.c.Failure("hold", o.path, h.Err())
+				return recipe.Failure(o.c, "hold", o.path, h.Err())
 			case <-ctx.Done():
 				h.Abandon()
 				return ctx.Err()

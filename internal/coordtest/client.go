@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -70,7 +71,7 @@ func Acquire[H any](t testing.TB, a interface {
 
 // Write has the servers agree on a write that changes nothing.
 func Write(ctx context.Context, c *coord.Client) error {
-	return c.Retry(ctx, func(ctx context.Context) error {
+	return recipe.Retry(ctx, c, func(ctx context.Context) error {
 		_, err := c.Txn(ctx, coord.CheckOp("/", -1))
 		return err
 	})

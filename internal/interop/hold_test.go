@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -41,7 +42,7 @@ func newPeer(args []string, nodes ...string) (*peer, error) {
 	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(coord.Dialect(args[4])),
 		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
 	if err == nil {
-		err = p.client.Retry(p.ctx, func(ctx context.Context) error { return p.client.EnsureDir(ctx, p.path) })
+		err = recipe.Retry(p.ctx, p.client, func(ctx context.Context) error { return p.client.EnsureDir(ctx, p.path) })
 	}
 	for _, node := range nodes {
 		if err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -76,7 +77,7 @@ func (t *taker) turn(entry string) (answer string, err error) {
 	case err != nil:
 		return "", err
 	}
-	return "noted", t.client.Retry(t.ctx, t.hold.Release)
+	return "noted", recipe.Retry(t.ctx, t.client, t.hold.Release)
 }
 
 // note is what a turn does while holding.

@@ -28,7 +28,7 @@ var election = []mutant{
 		}`,
 		""),
 	off("Retry: a lost hold does not come back", in(coord, "TestRetryMakesNoCall"),
-		"Client.Retry", ` || errors.Is(err, ErrLost)`, ""),
+		"Client.retry", ` || errors.Is(err, ErrLost)`, ""),
 	off("election: Run is not refused when it campaigns again", in(elect, "TestF56"),
 		"Election.Run", `campaigning = recipe.Patient(ctx)`, ""),
 	off("health: a leader that is not well ends its term", in(elect, "TestASickLeaderResignsAndStands"),

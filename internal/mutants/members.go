@@ -36,7 +36,7 @@ var members = []mutant{
 	off("value: one is set only if it is the one that was read", in(values, "TestAValueIsSetOnly"),
 		"Value.TrySet", `if now.Version != read.Version {`, `if false {`),
 	off("value: it does not go with its guards", in(values, "TestAValueOutlives"),
-		"New", `client.Transactor(guards(path))`, `client.Transactor(path)`),
+		"New", `recipe.NewTransactor(client, guards(path))`, `recipe.NewTransactor(client, path)`),
 	off("counter: a number does not wrap around", in(counts, "TestANumberThatDoesNotFit"),
 		"Counter.Add", `sum > number != (delta > 0)`, `false`),
 	off("counter: a number has its width", in(counts, "TestANumberIsAsWide"),

@@ -60,7 +60,7 @@ var queue = []mutant{
 	off("queue: claims of several names that are given up leave no node", in(coord, "TestClaimsOfSeveralNamesThatAreGivenUp"),
 		"batch.join", `			case left:`, `			case false:`),
 	off("queue: claims of several names are granted together", in(coord, "TestOfSeveralNamesNoneIsLost"),
-		"Client.AcquireNames", `holds, err = claims.grant(ctx)`, `for i := 0; i < len(claims) && err == nil; i++ {
+		"clientSteps.AcquireNames", `holds, err = claims.grant(ctx)`, `for i := 0; i < len(claims) && err == nil; i++ {
 			var h *Hold
 			h, err = claims[i].grant(ctx)
 			holds = append(holds, h)
@@ -70,7 +70,7 @@ var queue = []mutant{
 	off("queue: an item whose claim has ended is not handed out", in(items, "TestAnItemWhoseClaimEndsBeforeItIsReturned"),
 		"dispatcher.left", `if items = slices.DeleteFunc(items, d.isLost); len(items) == 0 {`, `if len(items) == 0 {`),
 	off("queue: a hold that the release of its group finds lost is lost", in(coord, "TestAReleaseOfAGroup"),
-		"Transactor.release", `		gone.claim.lose(ErrNodeDeleted, true)`, ""),
+		"transactor.release", `		gone.claim.lose(ErrNodeDeleted, true)`, ""),
 	off("queue: an ack of many removes nothing of another queue object's", in(items, "TestAnAckOfManyRemovesNothing"),
 		"Queue.AckBatch", `if i.queue != q {`, `if false {`),
 	off("queue: an urgent item that this object put is the next", in(items, "TestAnUrgentItem"),

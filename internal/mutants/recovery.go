@@ -105,7 +105,7 @@ var once = []mutant{
 	off("a release by transaction: nothing else ends the claim meanwhile", in(coord, "TestAHoldThatATransactionIsReleasing"),
 		"Hold.mayEnd", `	case cl.deleting:`, `	case false:`),
 	off("a release by transaction: a missing node is a loss", in(coord, "TestAReleaseByTransactionOfAHoldThatWasBroken"),
-		"Transactor.releaseBy", `return h, loss{ErrNodeDeleted}`, `return nil, nil`),
+		"transactor.releaseBy", `return h, loss{ErrNodeDeleted}`, `return nil, nil`),
 	off("a release by transaction: our deletion of the node waits for it", in(coord, "TestTheNodeOfALostHoldStays"),
 		"claim.leave", `if idle != nil {`, `if false {`),
 	off("a record is written for the version that was read", in(coord, "TestChangesOfARecordByMany"),

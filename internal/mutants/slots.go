@@ -17,7 +17,7 @@ var slots = []mutant{
 	off("slot: an owner is away from the first look on", in(numbers, "TestTheCooldown"),
 		"attempt.mark", `return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})`, `return nil`),
 	off("slot: the first in line keeps its place over a lost reply", in(numbers, "TestTheFirstInLineKeeps"),
-		"attempt.mark", `err := a.Slots.client.Retry(ctx, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })`,
+		"attempt.mark", `err := recipe.Retry(ctx, a.Slots.client, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })`,
 		`err := a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})`),
 	off("slot: an owner that has returned is not away", in(numbers, "TestAnOwnerThatReturns"),
 		"Slots.write", `coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),`, `coord.CheckOp(hold[:0]+s.nodes.Numbers(), -1),`).

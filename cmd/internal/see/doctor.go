@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 type DoctorVerb struct {
@@ -175,7 +176,7 @@ func reach(c conn.Connection, address, chroot string) (s server) {
 	c.ZK, c.Note = address+chroot, func(string, ...any) {}
 	s.err = c.With(func(ctx context.Context, client *coord.Client) error {
 		begun := time.Now()
-		err := client.Retry(ctx, func(ctx context.Context) error {
+		err := recipe.Retry(ctx, client, func(ctx context.Context) error {
 			_, err := client.Txn(ctx, coord.CheckOp("/", -1))
 			return err
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -44,7 +45,7 @@ func TestF75ALocalSessionThatIsNotUpgradedIsNamed(t *testing.T) {
 			for what, call := range map[string]func(context.Context) error{
 				"lock": func(ctx context.Context) error { return coordtest.Err(s.mutex(c).Acquire(ctx)) },
 				"name": func(ctx context.Context) error {
-					return coordtest.Err(c.AcquireName(ctx, coord.NameSpec{Path: s.w.Path("name")}))
+					return coordtest.Err(recipe.AcquireName(ctx, c, coord.NameSpec{Path: s.w.Path("name")}))
 				},
 				"receive": func(ctx context.Context) error { return coordtest.Err(q.Receive(ctx)) },
 			} {

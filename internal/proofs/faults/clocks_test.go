@@ -12,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/shards"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -21,7 +22,7 @@ import (
 func TestF66WhatClientsDecideHoldsThoughTheServersClockIsBehind(t *testing.T) {
 	const behind = 2 * time.Hour
 	onReal(t, func(s scene) {
-		now, err := s.client().EnsembleTime(s.Context(), s.w.Path("clock"), 0)
+		now, err := recipe.EnsembleTime(s.Context(), s.client(), s.w.Path("clock"), 0)
 		require.NoError(s, err)
 		require.InDelta(s, behind, time.Since(now), float64(time.Minute), "the fault")
 		for name, promise := range map[string]func(s scene){
@@ -54,7 +55,7 @@ func everySlotGoesOn(s scene) {
 		before = slot.At
 		require.NoError(s, coordtest.Err(slot.End(s.Context(), nil, nil)))
 	}
-	now, err := s.client().EnsembleTime(s.Context(), s.w.Path("cron/log"), 0)
+	now, err := recipe.EnsembleTime(s.Context(), s.client(), s.w.Path("cron/log"), 0)
 	require.NoError(s, err)
 	require.LessOrEqual(s, before.Sub(now), time.Minute)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -245,7 +246,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 	onReal(t, func(s scene) {
 		for what, try := range map[string]func(scene, *coord.Client, *queue.Queue) error{
 			"a claim's data": func(s scene, c *coord.Client, _ *queue.Queue) error {
-				_, err := c.Acquire(s.Context(), coord.Spec{
+				_, err := recipe.Acquire(s.Context(), c, coord.Spec{
 					Line: coord.Line{Dir: s.w.Path("large")}, Kind: "lock", Data: make([]byte, limit),
 				}, coord.First)
 				return err
@@ -292,7 +293,7 @@ func (s scene) rewrite(c *coord.Client) (written *atomic.Int64, stop func() erro
 	written = new(atomic.Int64)
 	over := coordtest.Go(func() error {
 		for {
-			err := c.Retry(ctx, func(ctx context.Context) error { return coordtest.Err(c.Set(ctx, path, data, -1)) })
+			err := recipe.Retry(ctx, c, func(ctx context.Context) error { return coordtest.Err(c.Set(ctx, path, data, -1)) })
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
@@ -417,7 +418,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 			acquiring.Go(func() {
 				defer func() { <-limit }()
 				var err error
-				if holds[i], _, err = c.Join(s.Context(), spec); err != nil {
+				if holds[i], _, err = recipe.Join(s.Context(), c, spec); err != nil {
 					s.Error(err)
 				}
 			})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -125,7 +126,7 @@ func litter(d *driver) (time.Duration, func() int) {
 	return d.part(d.r, 0.1, 1), func() int {
 		defer cancel()
 		err := <-made
-		gone := d.admin.client.Retry(context.Background(), func(ctx context.Context) error {
+		gone := recipe.Retry(context.Background(), d.admin.client, func(ctx context.Context) error {
 			return d.admin.client.Delete(ctx, dir+"/"+name, -1)
 		})
 		if gone != nil && !errors.Is(gone, coord.ErrNoNode) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
@@ -111,7 +112,7 @@ func (m *Meddler) standInLine(ctx context.Context) bool {
 	node := path.Join(m.keyLine(), Foreigners[dialects[m.Rand.IntN(len(dialects))]])
 	err := m.Client.Create(ctx, node, nil)
 	Pause(context.Background(), m.Lasts, m.Calm)
-	gone := m.Client.Retry(context.Background(), func(ctx context.Context) error { return m.Client.Delete(ctx, node, -1) })
+	gone := recipe.Retry(context.Background(), m.Client, func(ctx context.Context) error { return m.Client.Delete(ctx, node, -1) })
 	if ignoring(gone, coord.ErrNoNode) != nil {
 		m.Violated("the stranger %s cannot be deleted: %v", node, gone)
 	}
