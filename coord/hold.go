@@ -33,8 +33,8 @@ type Hold struct {
 	contexts map[*heldContext]struct{}
 }
 
-// holdSteps are what the author of a recipe may do with a hold, and its user may
-// not: see [author.Of].
+// holdSteps are what the author of a recipe may do with a hold, and its user
+// may not: see [author.Of].
 type holdSteps Hold
 
 type holdOffer = author.Offer[*holdSteps]

@@ -115,8 +115,8 @@ func write(w http.ResponseWriter, v any, err error) {
 	_ = json.NewEncoder(w).Encode(v) // a client that has gone needs no answer
 }
 
-// entrance lets in whoever has the token. Other sites' pages cannot guess it, and
-// their browsers say where a request comes from, or use a name of theirs.
+// entrance lets in whoever has the token. Other sites' pages cannot guess it,
+// and their browsers say where a request comes from, or use a name of theirs.
 type entrance struct {
 	token  string
 	inside http.Handler
