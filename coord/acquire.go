@@ -15,16 +15,15 @@ import (
 // Acquire is recipe.Acquire.
 func (s *clientSteps) Acquire(ctx context.Context, spec *Spec, rule Rule) (*Hold, error) {
 	c := (*Client)(s)
-	h, outer, err := spec.inside(ctx, c, rule)
+	own, h, outer, err := spec.inside(ctx, c, rule)
 	switch {
 	case h != nil || err != nil:
 	case outer == nil:
-		shared := c.share(spec)
-		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, shared) }, rule, false)
+		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, own) }, rule, false)
 	default:
-		h, err = c.acquireBehind(ctx, c.share(spec), rule, outer)
+		h, err = c.acquireBehind(ctx, own, rule, outer)
 	}
-	return h, c.failure("acquire", spec.Line.Dir, err)
+	return h, c.failure("acquire", spec.dir(), err)
 }
 
 // acquireBehind is Acquire inside of a hold of the same line, for which the
@@ -44,15 +43,15 @@ func (c *Client) acquireBehind(ctx context.Context, spec *Spec, rule Rule, outer
 var errNoRule = wire.Invalid("the rule is nil")
 
 // Join is recipe.Join.
-func (s *clientSteps) Join(ctx context.Context, spec Spec) (*Hold, []string, error) {
+func (s *clientSteps) Join(ctx context.Context, spec *Spec) (*Hold, []string, error) {
 	c := (*Client)(s)
-	err := spec.complete(ctx, c)
+	own, err := spec.complete(ctx, c)
 	var h *Hold
 	if err == nil {
-		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, &spec) }, nil, false)
+		h, err = c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, own) }, nil, false)
 	}
 	if err != nil {
-		return nil, nil, c.failure("stand", spec.Line.Dir, err)
+		return nil, nil, c.failure("stand", spec.dir(), err)
 	}
 	view := h.claim.view
 	h.claim.view = nil
@@ -63,13 +62,13 @@ func (s *clientSteps) Join(ctx context.Context, spec Spec) (*Hold, []string, err
 }
 
 // TryAcquire is recipe.TryAcquire.
-func (s *clientSteps) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+func (s *clientSteps) TryAcquire(ctx context.Context, spec *Spec, rule Rule) (*Hold, error) {
 	c := (*Client)(s)
-	h, _, err := spec.inside(ctx, c, rule)
+	own, h, _, err := spec.inside(ctx, c, rule)
 	if h == nil && err == nil {
-		h, err = c.tryInLine(ctx, &spec, rule)
+		h, err = c.tryInLine(ctx, own, rule)
 	}
-	return h, c.failure("try", spec.Line.Dir, err)
+	return h, c.failure("try", spec.dir(), err)
 }
 
 func (c *Client) tryInLine(ctx context.Context, spec *Spec, rule Rule) (*Hold, error) {
@@ -227,22 +226,22 @@ func (cl *claim) giveUp(ctx context.Context, why error) {
 // inside of a shared hold is refused with [ErrInvalid]. In all other cases
 // there is no decision, but a claim that is not granted immediately waits for
 // the outer hold, which ends no earlier than its own context.
-func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (h *Hold, outer *Hold, err error) {
+func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (own *Spec, h *Hold, outer *Hold, err error) {
 	if rule == nil {
-		return nil, nil, errNoRule
+		return nil, nil, nil, errNoRule
 	}
-	if err := s.complete(ctx, c); err != nil {
-		return nil, nil, err
+	if s, err = s.complete(ctx, c); err != nil {
+		return nil, nil, nil, err
 	}
 	held, ok := holdIn(ctx, c, s.Line.Dir, func(h *Hold) bool { return h.claim.spec.Line.Dialect == s.Line.Dialect })
 	switch {
 	case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(s.Kind):
-		return nil, nil, nil
+		return s, nil, nil, nil
 	case s.Exclusive && !held.claim.spec.Exclusive:
-		return nil, held, wire.Invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
+		return s, nil, held, wire.Invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
 	case !s.Reentrant:
-		return nil, held, nil
+		return s, nil, held, nil
 	}
 	h, err = (*holdSteps)(held).Dup(nil)
-	return h, held, err
+	return s, h, held, err
 }

@@ -63,10 +63,10 @@ var everyCall = map[string]struct {
 		return coordtest.Err(recipe.AcquireName(ctx, c, coord.NameSpec{Path: "/names/n"}))
 	}},
 	"lock": {0, func(ctx context.Context, c *coord.Client) error {
-		return coordtest.Err(recipe.Acquire(ctx, c, mutex, first))
+		return coordtest.Err(recipe.Acquire(ctx, c, &mutex, first))
 	}},
 	"other lock": {0, func(ctx context.Context, c *coord.Client) error {
-		return coordtest.Err(recipe.Acquire(ctx, c, coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
+		return coordtest.Err(recipe.Acquire(ctx, c, &coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
 	}},
 	"once": {0, func(ctx context.Context, c *coord.Client) error {
 		once, err := recipe.NewTransactor(c, "/witnesses")

@@ -165,8 +165,8 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		kazoo, curator := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
 		b.acquire(kazoo)
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), curator, mutex, first)), coord.ErrForeign)
-		require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(b.Context(), curator, mutex, first)), coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), curator, &mutex, first)), coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(b.Context(), curator, &mutex, first)), coord.ErrForeign)
 		require.Zero(t, b.owned(curator.Info().SessionID))
 	})
 }

@@ -30,7 +30,7 @@ func (b bubble) queueUp(c *coord.Client, n int) {
 	b.Cleanup(waiting.Wait)
 	for range n {
 		waiting.Go(func() {
-			require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, mutex, first)), context.Canceled)
+			require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, &mutex, first)), context.Canceled)
 		})
 		synctest.Wait()
 	}
@@ -247,7 +247,7 @@ func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 		before := inUse()
 		for i := range holds {
 			var err error
-			holds[i], err = recipe.Acquire(b.Context(), c, coord.Spec{Line: inspect.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
+			holds[i], err = recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
 			require.NoError(b, err)
 			time.Sleep(time.Millisecond) // one at a time: the runtime keeps the memory of concurrent goroutines
 		}
@@ -536,7 +536,7 @@ func TestAClaimThatIsFoundNearTheFrontWatchesItsNodeSoon(t *testing.T) {
 		waiting, leave := context.WithCancel(b.Context())
 		for range 18 {
 			go func() {
-				if h, err := recipe.Acquire(waiting, c, mutex, coord.First); err == nil {
+				if h, err := recipe.Acquire(waiting, c, &mutex, coord.First); err == nil {
 					_ = h.Release(b.Context())
 				}
 			}()

@@ -49,7 +49,7 @@ func TestF64AContenderOfARecipeThatIsDescribedIsWaitedFor(t *testing.T) {
 	inDescribed(t, func(b bubble, begins string, spec coord.Spec) {
 		c := b.Open()
 		_, remove := b.Unknown(mutex.Line.Dir, begins)
-		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, spec, first)), coord.ErrBusy)
+		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, &spec, first)), coord.ErrBusy)
 		waiting := b.wait(c, spec)
 		time.Sleep(T)
 		require.Empty(b, waiting)
@@ -83,7 +83,7 @@ func TestAContenderThatIsNotDescribedIsRefusedHonouredOrIgnored(t *testing.T) {
 			runInBubble(t, string(others.Dialect())+begins, func(b bubble) {
 				_, _ = b.Unknown(mutex.Line.Dir, begins)
 				_, _ = b.Unknown(mutex.Line.Dir, "holder")
-				require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), in(others.Dialect()), first)), is)
+				require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), ptr(in(others.Dialect())), first)), is)
 			})
 		}
 	}
@@ -94,8 +94,8 @@ func TestADescribedLineIsForExclusiveClaims(t *testing.T) {
 		c, shared, any := b.Open(), anonymous, anonymous
 		shared.Exclusive, any.Line.AnyDialect = false, true
 		for _, spec := range []coord.Spec{shared, any, in("n_"), in(coord.Description{Prefix: "{who}"}.Dialect()), in(coord.Description{Prefix: "a/b"}.Dialect())} {
-			require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, spec, first)), coord.ErrInvalid)
-			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, spec, first)), coord.ErrInvalid)
+			require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, &spec, first)), coord.ErrInvalid)
+			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, &spec, first)), coord.ErrInvalid)
 		}
 		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialect(coord.ZooKeeper))
 		require.ErrorIs(b, err, coord.ErrInvalid)
@@ -112,13 +112,13 @@ func TestSeveralDescribedLinesShareADirectory(t *testing.T) {
 		reentrant := in(coord.Named("b"))
 		reentrant.Reentrant = true
 		inside := outer.Context(b.Context())
-		h, err := recipe.Acquire(inside, c, reentrant, first)
+		h, err := recipe.Acquire(inside, c, &reentrant, first)
 		require.NoError(b, err)
 		require.NotEqual(b, outer.Node(), h.Node(), "another lock, not another handle")
-		again, err := recipe.Acquire(h.Context(inside), c, reentrant, first)
+		again, err := recipe.Acquire(h.Context(inside), c, &reentrant, first)
 		require.NoError(b, err)
 		require.Equal(b, h.Node(), again.Node())
-		require.ErrorIs(b, coordtest.Err(recipe.Acquire(h.Context(inside), c, in(coord.Named("a")), first)), coord.ErrInvalid, "it would wait for itself")
+		require.ErrorIs(b, coordtest.Err(recipe.Acquire(h.Context(inside), c, ptr(in(coord.Named("a"))), first)), coord.ErrInvalid, "it would wait for itself")
 	})
 }
 
@@ -206,7 +206,7 @@ func TestACreateThatWaitsForAnotherEndsByItsContext(t *testing.T) {
 		<-hung.Struck()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond)
 		defer cancel()
-		require.ErrorIs(b, coordtest.Err(recipe.Acquire(ctx, c, anonymous, first)), context.DeadlineExceeded)
+		require.ErrorIs(b, coordtest.Err(recipe.Acquire(ctx, c, &anonymous, first)), context.DeadlineExceeded)
 		require.NoError(b, b.granted(one).Release(b.Context()))
 		require.NoError(b, b.acquire(c, anonymous).Release(b.Context()))
 	})
@@ -321,10 +321,10 @@ func TestF94AContenderThatIsNotDescribedIsReportedWhileAHoldLasts(t *testing.T) 
 func TestARefusalSaysWhichDialectSharesTheLine(t *testing.T) {
 	inDescribed(t, func(b bubble, begins string, spec coord.Spec) {
 		_, _ = b.Unknown(mutex.Line.Dir, begins)
-		err := coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), strict, first))
+		err := coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), &strict, first))
 		require.ErrorIs(b, err, coord.ErrForeign)
 		_, said, _ := strings.Cut(err.Error(), `of the dialect "`)
 		said, _, _ = strings.Cut(said, `"`)
-		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), in(coord.Dialect(said)), first)), coord.ErrBusy, said)
+		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), ptr(in(coord.Dialect(said))), first)), coord.ErrBusy, said)
 	})
 }

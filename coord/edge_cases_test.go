@@ -172,7 +172,7 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		undeletable := coord.WithACL("world:anyone:cr")
 		c := b.Open(undeletable)
 		var refused *coord.TxnError
-		h, err := recipe.Acquire(b.Context(), c, mutex, first)
+		h, err := recipe.Acquire(b.Context(), c, &mutex, first)
 		require.NoError(b, err)
 		err = b.release(b.Context(), c, h, coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
@@ -196,7 +196,7 @@ func TestAContextsErrorStaysVisibleBesideItsCause(t *testing.T) {
 		b.acquire(c)
 		ctx, cancel := context.WithCancelCause(b.Context())
 		time.AfterFunc(time.Second, func() { cancel(shutdown) })
-		_, err := recipe.Acquire(ctx, c, mutex, coord.First)
+		_, err := recipe.Acquire(ctx, c, &mutex, coord.First)
 		require.ErrorIs(b, err, context.Canceled)
 		require.ErrorIs(b, err, shutdown)
 	})
@@ -210,7 +210,7 @@ func TestNothingIsAskedOfTheServerForAContextThatHasEnded(t *testing.T) {
 		cancel()
 		before := b.Server.Counts()
 		for range 50 {
-			require.ErrorIs(b, coordtest.Err(recipe.Acquire(ctx, c, mutex, coord.First)), context.Canceled)
+			require.ErrorIs(b, coordtest.Err(recipe.Acquire(ctx, c, &mutex, coord.First)), context.Canceled)
 		}
 		time.Sleep(time.Second) // what was sent has arrived
 		require.Zero(b, b.Server.Counts().Since(before)[zkembed.OpCreate])
@@ -224,9 +224,9 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 		line := coord.Line{Dir: "/line"}
 		for _, kinds := range [][2]string{{"lock", "write"}, {"one", "lock"}, {"lock", "two"}, {"one", "two"}} {
 			wanted := coord.Spec{Line: line, Kind: kinds[1]}
-			h := b.hold(recipe.Acquire(b.Context(), c, coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
-			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), other, wanted, coord.First)), coord.ErrBusy)
-			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), kazoo, wanted, coord.First)), coord.ErrForeign)
+			h := b.hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
+			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), other, &wanted, coord.First)), coord.ErrBusy)
+			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), kazoo, &wanted, coord.First)), coord.ErrForeign)
 			waiting := b.startAcquire(acquirer(other, wanted, coord.First))
 			require.Empty(b, waiting)
 			require.NoError(b, h.Release(b.Context()))
@@ -244,7 +244,7 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		held, is := coord.HeldIn(inside, c, "/d/a")
 		require.True(b, is)
 		require.Same(b, name, held)
-		h, err := recipe.Acquire(inside, c, coord.Spec{Line: coord.Line{Dir: "/d"}, Kind: "lock", Exclusive: true, Reentrant: true}, coord.First)
+		h, err := recipe.Acquire(inside, c, &coord.Spec{Line: coord.Line{Dir: "/d"}, Kind: "lock", Exclusive: true, Reentrant: true}, coord.First)
 		require.NoError(b, err, "a line that has nothing to do with the name")
 		require.NotEqual(b, name.Node(), h.Node())
 		require.NoError(b, h.Release(b.Context()))
@@ -252,7 +252,7 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 
 		shared := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
-		require.NotErrorIs(b, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, foreign, coord.First)), coord.ErrInvalid)
+		require.NotErrorIs(b, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, &foreign, coord.First)), coord.ErrInvalid)
 	})
 }
 
@@ -277,12 +277,12 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 		c, reentrant := b.Open(), mutex
 		reentrant.Reentrant = true
 		ctx, cancel := context.WithCancel(b.Context())
-		h := b.hold(recipe.Acquire(ctx, c, reentrant, coord.First))
+		h := b.hold(recipe.Acquire(ctx, c, &reentrant, coord.First))
 		inside := h.Context(ctx)
-		nested := b.hold(recipe.Acquire(inside, c, reentrant, coord.First))
+		nested := b.hold(recipe.Acquire(inside, c, &reentrant, coord.First))
 		require.NoError(b, nested.Release(b.Context()))
 		cancel()
-		require.ErrorIs(b, coordtest.Err(recipe.Acquire(inside, c, reentrant, coord.First)), context.Canceled)
+		require.ErrorIs(b, coordtest.Err(recipe.Acquire(inside, c, &reentrant, coord.First)), context.Canceled)
 	})
 }
 
@@ -336,13 +336,13 @@ func TestAWriterThatHasGoneIsNotWaitedForInsideOfASharedHold(t *testing.T) {
 			}
 			return wait, len(wait) == 0
 		}
-		outer := b.hold(recipe.Acquire(b.Context(), c, read, behindWriters))
+		outer := b.hold(recipe.Acquire(b.Context(), c, &read, behindWriters))
 		b.Server.AddFollower(time.Second, c.Info().SessionID)
 		time.Sleep(time.Second)
 		writing, leave := context.WithTimeout(b.Context(), 300*time.Millisecond)
 		defer leave()
-		require.Error(b, coordtest.Err(recipe.Acquire(writing, other, coord.Spec{Line: line, Kind: "write", Exclusive: true}, coord.First)))
+		require.Error(b, coordtest.Err(recipe.Acquire(writing, other, &coord.Spec{Line: line, Kind: "write", Exclusive: true}, coord.First)))
 		time.Sleep(850 * time.Millisecond) // the follower has the writer's node, and not its end
-		b.hold(recipe.Acquire(outer.Context(b.Context()), c, read, behindWriters))
+		b.hold(recipe.Acquire(outer.Context(b.Context()), c, &read, behindWriters))
 	})
 }

@@ -112,7 +112,7 @@ func TestDoEndsWithAContextThatEndsJustBeforeItReleases(t *testing.T) {
 			c := b.Open()
 			var begun time.Time
 			acquire := func(ctx context.Context) (late, error) {
-				h, err := recipe.Acquire(ctx, c, mutex, first)
+				h, err := recipe.Acquire(ctx, c, &mutex, first)
 				return late{h, func() {
 					cancel()
 					time.Sleep(before) // more than Grace gives

@@ -23,10 +23,12 @@ type Claim = claim
 
 // Join is the first step of recipe.Acquire.
 func (c *Client) JoinLine(ctx context.Context, spec Spec) (*Claim, error) {
-	if err := spec.complete(ctx, c); err != nil {
+	complete, err := spec.complete(ctx, c)
+	if err != nil {
 		return nil, c.failure("join", spec.Line.Dir, err)
 	}
-	cl, err := c.join(ctx, &spec)
+	own := *complete // Turn changes it
+	cl, err := c.join(ctx, &own)
 	return c.joined(ctx, cl, err, spec.Line.Dir)
 }
 

@@ -33,8 +33,8 @@ func TestF64AContenderOfAnUnknownRecipeThatCameFirstIsNotPassed(t *testing.T) {
 		c := b.Open()
 		node, remove := b.Unknown(mutex.Line.Dir, begins)
 		for _, err := range []error{
-			coordtest.Err(recipe.TryAcquire(b.Context(), c, mutex, first)),
-			coordtest.Err(recipe.Acquire(b.Context(), c, mutex, first)),
+			coordtest.Err(recipe.TryAcquire(b.Context(), c, &mutex, first)),
+			coordtest.Err(recipe.Acquire(b.Context(), c, &mutex, first)),
 		} {
 			require.ErrorIs(b, err, coord.ErrForeign)
 			require.ErrorContains(b, err, node[len(mutex.Line.Dir)+1:])
@@ -85,8 +85,8 @@ func TestF64AContenderOfAKindThatDoesNotTakePartIsNotPassed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(b.Open(), coord.Spec{Line: coord.Line{Dir: mutex.Line.Dir}, Kind: "custom"})
-		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, strict, first)), coord.ErrForeign)
-		require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, strict, first)), coord.ErrForeign)
+		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, &strict, first)), coord.ErrForeign)
+		require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, &strict, first)), coord.ErrForeign)
 		require.NoError(b, h.Release(b.Context()))
 		b.acquire(c)
 	})

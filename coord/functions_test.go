@@ -54,8 +54,14 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 		decide := func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "lock"}
 		calls := map[string]func() error{
-			"recipe.Acquire":      func() error { return coordtest.Err(recipe.Acquire(ctx, c, spec, nil)) },
-			"recipe.TryAcquire":   func() error { return coordtest.Err(recipe.TryAcquire(ctx, c, spec, nil)) },
+			"recipe.Acquire":          func() error { return coordtest.Err(recipe.Acquire(ctx, c, &spec, nil)) },
+			"recipe.TryAcquire":       func() error { return coordtest.Err(recipe.TryAcquire(ctx, c, &spec, nil)) },
+			"recipe.Acquire, spec":    func() error { return coordtest.Err(recipe.Acquire(ctx, c, nil, coord.First)) },
+			"recipe.TryAcquire, spec": func() error { return coordtest.Err(recipe.TryAcquire(ctx, c, nil, coord.First)) },
+			"recipe.Join, spec": func() error {
+				_, _, err := recipe.Join(ctx, c, nil)
+				return err
+			},
 			"recipe.Retry":        func() error { return recipe.Retry(ctx, c, nil) },
 			"coord.Client.Wait":   func() error { return c.Wait(ctx, nil) },
 			"coord.WithDialer":    func() error { return coordtest.Err(coord.Open(ctx, "h", coord.WithDialer(nil))) },

@@ -275,7 +275,7 @@ func TestDataThatAServerWouldNotAcceptIsRefusedAndNothingElseIsHarmed(t *testing
 		h, claim := b.acquire(c), mutex
 		claim.Data = make([]byte, 1<<20)
 		require.ErrorIs(t, c.Create(b.Context(), "/large", claim.Data), coord.ErrTooLarge)
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, claim, first)), coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, &claim, first)), coord.ErrTooLarge)
 		require.Empty(t, lost, "a server closes the connection of a client that sends too much")
 		require.NoError(t, h.Err())
 	})
@@ -288,9 +288,9 @@ func TestASequenceNearItsEndIsRefused(t *testing.T) {
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1-1<<16))
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, mutex, first)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, &mutex, first)), coord.ErrSequenceExhausted)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, mutex, first)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, &mutex, first)), coord.ErrSequenceExhausted)
 		require.Zero(t, b.owned(c.Info().SessionID))
 	})
 }
@@ -301,7 +301,7 @@ func TestASequenceNearItsEndIsRefusedBehindManyOfTheSameClient(t *testing.T) {
 		c := b.connected()
 		b.queueUp(c, 20)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second), c, mutex, coord.First)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second), c, &mutex, coord.First)), coord.ErrSequenceExhausted)
 	})
 }
 
@@ -358,7 +358,7 @@ func TestAWaitThatItsDeadlineEndsNamesWhoHoldsOrIsAhead(t *testing.T) {
 		holder, second, last := b.Open(), b.Open(), b.Open()
 		b.acquire(holder)
 		waits := func(c *coord.Client, most time.Duration) error {
-			_, err := recipe.Acquire(b.Within(most), c, mutex, first)
+			_, err := recipe.Acquire(b.Within(most), c, &mutex, first)
 			return err
 		}
 		over := coordtest.Go(func() error { return waits(second, time.Minute) })
@@ -376,7 +376,7 @@ func TestAWaitBehindANodeThatDoesNotSayWhoItIsNamesTheNode(t *testing.T) {
 		c := b.Open()
 		node := "/lock/_c_4f1d5b2c-0000-4000-8000-000000000000-lock-0000000000"
 		require.NoError(b, c.Create(b.Context(), node, nil))
-		require.ErrorContains(b, coordtest.Err(recipe.Acquire(b.Within(time.Second), b.Open(), mutex, first)), "; held by "+node)
+		require.ErrorContains(b, coordtest.Err(recipe.Acquire(b.Within(time.Second), b.Open(), &mutex, first)), "; held by "+node)
 	})
 }
 

@@ -52,7 +52,7 @@ func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		h := b.hold(recipe.Acquire(ctx, c, mutex, first))
+		h := b.hold(recipe.Acquire(ctx, c, &mutex, first))
 		time.Sleep(time.Minute)
 		cancel()
 		require.NoError(t, h.Err())
@@ -232,14 +232,14 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		again.Reentrant = true
 		h := b.acquire(c, again)
 		ctx := h.Context(b.Context())
-		inner := b.hold(recipe.Acquire(ctx, c, again, first))
+		inner := b.hold(recipe.Acquire(ctx, c, &again, first))
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, inner.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
 		require.NoError(t, inner.Release(b.Context()))
 		require.NoError(t, inner.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(ctx, c, again, first)), coord.ErrReleased)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(ctx, c, &again, first)), coord.ErrReleased)
 	})
 }
 

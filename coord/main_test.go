@@ -66,10 +66,12 @@ func (b bubble) hold(h *coord.Hold, err error) *coord.Hold {
 	return h
 }
 
+func ptr(spec coord.Spec) *coord.Spec { return &spec }
+
 // acquire acquires the mutex, or what is specified.
 func (b bubble) acquire(c *coord.Client, spec ...coord.Spec) *coord.Hold {
 	b.Helper()
-	return b.hold(recipe.Acquire(b.Context(), c, append(spec, mutex)[0], first))
+	return b.hold(recipe.Acquire(b.Context(), c, &append(spec, mutex)[0], first))
 }
 
 // holder returns a client that holds the mutex.
@@ -93,7 +95,7 @@ func (b bubble) hearing(kind string, opts ...coord.Option) (*coord.Client, <-cha
 // stand has a client hold without a wait.
 func (b bubble) stand(c *coord.Client, spec coord.Spec) *coord.Hold {
 	b.Helper()
-	h, _, err := recipe.Join(b.Context(), c, spec)
+	h, _, err := recipe.Join(b.Context(), c, &spec)
 	return b.hold(h, err)
 }
 
@@ -114,7 +116,7 @@ func (b bubble) acquireLater(c *coord.Client) <-chan outcome {
 }
 
 func acquirer(c *coord.Client, spec coord.Spec, rule coord.Rule) func(context.Context) (*coord.Hold, error) {
-	return func(ctx context.Context) (*coord.Hold, error) { return recipe.Acquire(ctx, c, spec, rule) }
+	return func(ctx context.Context) (*coord.Hold, error) { return recipe.Acquire(ctx, c, &spec, rule) }
 }
 
 // granted waits for the hold that was acquired in the background.

@@ -183,7 +183,7 @@ func TestOwnTrafficOfClaimsCostsNoHold(t *testing.T) {
 			spec := large(200_000)
 			spec.Line.Dir = fmt.Sprint("/large-", i)
 			go func() {
-				hold, err := recipe.Acquire(b.Context(), c, spec, first)
+				hold, err := recipe.Acquire(b.Context(), c, &spec, first)
 				if err == nil {
 					err = hold.Release(b.Context())
 				}
@@ -193,7 +193,7 @@ func TestOwnTrafficOfClaimsCostsNoHold(t *testing.T) {
 		for range 16 {
 			require.NoError(b, <-done)
 		}
-		require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, large(400_000), first)), coord.ErrTooLarge)
+		require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(400_000)), first)), coord.ErrTooLarge)
 		require.NoError(b, h.Err())
 		require.Empty(b, lost)
 		require.NoError(b, h.Release(b.Context()))
@@ -245,7 +245,7 @@ func TestOwnTrafficCostsNoHoldOnARealLink(t *testing.T) {
 		}))
 		spec := mutex
 		spec.Line.Dir = w.Path("lock")
-		h, err := recipe.Acquire(coordtest.Limited(t), c, spec, first)
+		h, err := recipe.Acquire(coordtest.Limited(t), c, &spec, first)
 		require.NoError(t, err)
 		require.Equal(t, 8, putBatches(coordtest.Limited(t), t, c, w.Path("batches"), 8))
 		require.NoError(t, h.Err())

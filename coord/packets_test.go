@@ -39,12 +39,12 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 			}
 			return nil
 		})
-		_, err := recipe.Acquire(b.Context(), c, large(half+1), first)
+		_, err := recipe.Acquire(b.Context(), c, ptr(large(half+1)), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
 		require.ErrorContains(t, err, "jute.maxbuffer")
 		require.Len(t, lost, 4)
 		for range 10 {
-			require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, large(half+1), first)), coord.ErrTooLarge)
+			require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(half+1)), first)), coord.ErrTooLarge)
 		}
 		require.Len(t, lost, 4, "it is known by now")
 		smaller := b.acquire(c, large(half-1000))
@@ -54,7 +54,7 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, large(half+1), first)), coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(half+1)), first)), coord.ErrTooLarge)
 		require.Len(t, lost, 5, "servers may have been told otherwise")
 	}, zkembed.WithMaxPacket(half))
 }
@@ -65,7 +65,7 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 		failed := make(chan error)
 		for range 8 {
 			time.Sleep(10 * time.Millisecond)
-			go func() { failed <- coordtest.Err(recipe.Acquire(b.Context(), c, large(half+1000), first)) }()
+			go func() { failed <- coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(half+1000)), first)) }()
 		}
 		for range 8 {
 			require.ErrorIs(t, <-failed, coord.ErrTooLarge)
@@ -93,7 +93,7 @@ func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.hearing(event.SessionDown)
 		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		acquired := coordtest.Go(func() error { return coordtest.Err(recipe.Acquire(b.Context(), c, large(10_000), first)) })
+		acquired := coordtest.Go(func() error { return coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(10_000)), first)) })
 		for range 6 {
 			trial := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 1}, zkembed.Drop())
 			select {
@@ -112,7 +112,7 @@ func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 func TestALimitThatIsConfiguredCostsNoConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.hearing(event.SessionDown, coord.WithMaxPacket(half))
-		_, err := recipe.Acquire(b.Context(), c, large(half), first)
+		_, err := recipe.Acquire(b.Context(), c, ptr(large(half)), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
 		require.ErrorContains(t, err, "524288")
 		h := b.acquire(c, large(half-1000))

@@ -36,7 +36,7 @@ func firstTwo(ahead []coord.Contender) (wait []int, granted bool) {
 
 // Acquire waits for a hold until ctx ends.
 func (p *Pair) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return recipe.Acquire(ctx, p.client, p.spec, firstTwo)
+	return recipe.Acquire(ctx, p.client, &p.spec, firstTwo)
 }
 
 // Do runs f while holding.
@@ -64,7 +64,7 @@ func Example_pair() {
 	}
 	err = pair.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
 		return pair.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
-			_, err := recipe.TryAcquire(ctx, client, coord.Spec{Line: coord.Line{Dir: "/pair"}, Kind: "pair"}, firstTwo)
+			_, err := recipe.TryAcquire(ctx, client, &coord.Spec{Line: coord.Line{Dir: "/pair"}, Kind: "pair"}, firstTwo)
 			return err
 		})
 	})

@@ -30,7 +30,7 @@ func NewPausable(client *coord.Client, path, pause string) (*Pausable, error) {
 // Acquire waits for a hold until ctx ends. A claim that is lost while it waits
 // for the end of the pause fails with [coord.ErrLost].
 func (p *Pausable) Acquire(ctx context.Context) (*coord.Hold, error) {
-	h, err := recipe.Acquire(ctx, p.client, p.spec, coord.First)
+	h, err := recipe.Acquire(ctx, p.client, &p.spec, coord.First)
 	if err != nil {
 		return nil, err
 	}

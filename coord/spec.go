@@ -68,32 +68,45 @@ type NameSpec struct {
 	Proof []Op
 }
 
-// complete checks the spec of a claim in a line, and fills in the defaults.
-func (s *Spec) complete(ctx context.Context, c *Client) error {
-	if err := wire.CheckPath(s.Line.Dir); err != nil {
-		return err
+// complete checks the spec of a claim in a line, and returns it with the
+// defaults filled in. It leaves s alone, which many calls may share.
+func (s *Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
+	if s == nil {
+		return nil, wire.Invalid("the spec is nil")
 	}
-	if s.Kind == "" || strings.ContainsFunc(s.Kind, dialect.NotAlphanumeric) {
-		return wire.Invalid("kind %q: letters and digits only", s.Kind)
+	own := *s
+	if err := wire.CheckPath(own.Line.Dir); err != nil {
+		return nil, err
 	}
-	if s.Data == nil {
-		s.Data = c.dataWithin(ctx)
+	if own.Kind == "" || strings.ContainsFunc(own.Kind, dialect.NotAlphanumeric) {
+		return nil, wire.Invalid("kind %q: letters and digits only", own.Kind)
 	}
-	s.Recipe = cmp.Or(s.Recipe, s.Line.Dir)
-	if s.Line.Dialect == c.opts.dialect {
-		s.Line.Dialect = ""
+	if own.Data == nil {
+		own.Data = c.dataWithin(ctx)
 	}
-	if err := s.mayBeDescribed(); err != nil {
-		return err
+	own.Recipe = cmp.Or(own.Recipe, own.Line.Dir)
+	if own.Line.Dialect == c.opts.dialect {
+		own.Line.Dialect = ""
 	}
-	if !s.Line.has(s.Kind) {
-		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
+	if err := own.mayBeDescribed(); err != nil {
+		return nil, err
 	}
-	return nil
+	if !own.Line.has(own.Kind) {
+		own.Line.Kinds = append(slices.Clone(own.Line.Kinds), own.Kind)
+	}
+	return c.share(&own), nil
 }
 
-// share returns a complete spec that is the same as s: the last one that was
-// asked for, if it is. Thousands wait in one line.
+// dir is the line's directory, for errors.
+func (s *Spec) dir() string {
+	if s == nil {
+		return ""
+	}
+	return s.Line.Dir
+}
+
+// share returns a spec that is the same as s: the last one that was asked for,
+// if it is. Thousands wait in one line.
 func (c *Client) share(s *Spec) *Spec {
 	last := c.lastSpec.Load()
 	if last == nil || !last.equals(s) {

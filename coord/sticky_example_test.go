@@ -36,7 +36,7 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		h, err := recipe.Acquire(ctx, s.client, coord.Spec{Line: s.line, Kind: kind, Exclusive: true}, coord.First)
+		h, err := recipe.Acquire(ctx, s.client, &coord.Spec{Line: s.line, Kind: kind, Exclusive: true}, coord.First)
 		if err != nil {
 			return nil, err
 		}

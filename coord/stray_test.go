@@ -423,7 +423,7 @@ func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 		holder, middle, last := b.Open(), b.Open(), b.Open()
 		h := b.acquire(holder)
 		ctx, cancel := context.WithCancel(b.Context())
-		gone := coordtest.Go(func() error { return coordtest.Err(recipe.Acquire(ctx, middle, mutex, first)) })
+		gone := coordtest.Go(func() error { return coordtest.Err(recipe.Acquire(ctx, middle, &mutex, first)) })
 		synctest.Wait()
 		waiting := b.acquireLater(last)
 		cancel()

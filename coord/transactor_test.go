@@ -469,7 +469,7 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := coordtest.Go(func() error { return b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) })
 		synctest.Wait()
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(h.Context(b.Context()), c, again, first)), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(h.Context(b.Context()), c, &again, first)), coord.ErrInvalid)
 		require.ErrorIs(t, coordtest.Err(rwlock.Downgrade(b.Context(), h)), coord.ErrInvalid)
 		require.NoError(t, <-released)
 	})

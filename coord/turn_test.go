@@ -229,7 +229,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			const around = "_c_0-lock-0000000007"
 			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
 			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
-				return b.hold(recipe.Acquire(ctx, c, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
+				return b.hold(recipe.Acquire(ctx, c, &coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
 			}
 			under := func(dir string) []string {
 				all := b.contenders(other, dir)
@@ -268,8 +268,8 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 		shared := b.stand(c, coord.Spec{Line: line, Kind: "read"})
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
-			require.ErrorIs(t, coordtest.Err(recipe.Acquire(shared.Context(b.Context()), c, write, coord.First)), coord.ErrInvalid)
-			require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, write, coord.First)), coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(recipe.Acquire(shared.Context(b.Context()), c, &write, coord.First)), coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, &write, coord.First)), coord.ErrInvalid)
 		}
 	})
 }
@@ -289,7 +289,7 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
 		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
-		_, _, err := recipe.Join(b.Context(), c, coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
+		_, _, err := recipe.Join(b.Context(), c, &coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.Info().SessionID))
@@ -303,7 +303,7 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		first := b.stand(other, spec)
 		lost := b.Server.Inject(
 			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.Info().SessionID, Times: 1}, zkembed.LoseReply())
-		second, names, err := recipe.Join(b.Context(), c, spec)
+		second, names, err := recipe.Join(b.Context(), c, &spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())
 		require.ElementsMatch(b, []string{path.Base(first.Node()), path.Base(second.Node())}, names)
@@ -327,7 +327,7 @@ func TestARuleThatPanicsLeavesNothingAmongThoseThatShareListings(t *testing.T) {
 		for range cap(caught) {
 			go func() {
 				defer func() { caught <- recover() }()
-				_, _ = recipe.Acquire(ctx, c, mutex, rule)
+				_, _ = recipe.Acquire(ctx, c, &mutex, rule)
 			}()
 			time.Sleep(time.Second)
 		}
@@ -337,5 +337,20 @@ func TestARuleThatPanicsLeavesNothingAmongThoseThatShareListings(t *testing.T) {
 		require.Equal(b, "of the rule", <-caught)
 		synctest.Wait()
 		require.Empty(b, c.Sharers(mutex.Line.Dir, cap(caught)))
+	})
+}
+
+// A recipe has one spec, and calls of many goroutines use it at a time.
+func TestASpecIsLeftAsItIs(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		spec := coord.Spec{Line: coord.Line{Dir: "/spec"}, Kind: "lock", Exclusive: true}
+		before := spec
+		inside := b.acquire(c).Context(b.Context())
+		require.NoError(b, b.hold(recipe.Acquire(inside, c, &spec, coord.First)).Release(b.Context()))
+		require.NoError(b, b.hold(recipe.TryAcquire(inside, c, &spec, coord.First)).Release(b.Context()))
+		h, _, err := recipe.Join(inside, c, &spec)
+		require.NoError(b, b.hold(h, err).Release(b.Context()))
+		require.Equal(b, before, spec)
 	})
 }

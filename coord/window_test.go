@@ -213,7 +213,7 @@ func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) 
 			late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(slow))
 			time.Sleep(2 * T)
 			for range 5 {
-				h, err := recipe.Acquire(b.Within(5*T), c, mutex, first)
+				h, err := recipe.Acquire(b.Within(5*T), c, &mutex, first)
 				if err != nil {
 					continue
 				}

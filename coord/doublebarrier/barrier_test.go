@@ -169,7 +169,7 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 func TestMembersAreRefusedAtThePathOfALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
-		require.NoError(t, coordtest.Err(recipe.Acquire(b.Context(), cs[0], coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
+		require.NoError(t, coordtest.Err(recipe.Acquire(b.Context(), cs[0], &coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
 		for _, barrier := range bs {
 			require.ErrorIs(t, coordtest.Err(barrier.Enter(b.Context())), coord.ErrForeign)
 		}

@@ -63,7 +63,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	if data != nil {
 		spec.Data = content{owner: b.client.Info().Identity, data: data}.encode()
 	}
-	hold, names, err := recipe.Join(ctx, b.client, spec)
+	hold, names, err := recipe.Join(ctx, b.client, &spec)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (e *Election) TryCampaign(ctx context.Context, data []byte) (*Term, error) 
 
 func (e *Election) stand(
 	ctx context.Context, op string, data []byte,
-	acquire func(context.Context, *coord.Client, coord.Spec, coord.Rule) (*coord.Hold, error), try bool,
+	acquire func(context.Context, *coord.Client, *coord.Spec, coord.Rule) (*coord.Hold, error), try bool,
 ) (*Term, error) {
 	if err := e.checkData(op, data); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (e *Election) stand(
 		data = []byte(e.client.Info().Identity)
 	}
 	for {
-		h, err := acquire(ctx, e.client, coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
+		h, err := acquire(ctx, e.client, &coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
 		if err != nil {
 			return nil, recipe.Failure(e.client, op, e.line.Dir, err)
 		}

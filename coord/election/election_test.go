@@ -181,7 +181,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s, s.w.ConnectString())
-		lock, _, err := recipe.Join(coordtest.Limited(s), c, coord.Spec{Line: coord.Line{Dir: s.path}, Kind: "lock"})
+		lock, _, err := recipe.Join(coordtest.Limited(s), c, &coord.Spec{Line: coord.Line{Dir: s.path}, Kind: "lock"})
 		require.NoError(s, err)
 		require.ErrorIs(s, coordtest.Err(s.at(c).Campaign(coordtest.Limited(s), nil)), coord.ErrForeign)
 		require.NoError(s, lock.Release(coordtest.Limited(s)))

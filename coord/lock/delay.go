@@ -59,11 +59,11 @@ func (m *Mutex) inLine(ctx context.Context, try bool) (*coord.Hold, error) {
 	if m.delay > 0 {
 		return m.afterDelay(ctx, try)
 	}
-	return acquirer(try)(ctx, m.client, m.spec, coord.First)
+	return acquirer(try)(ctx, m.client, &m.spec, coord.First)
 }
 
 // acquirer returns [recipe.Acquire] or its TryAcquire.
-func acquirer(try bool) func(context.Context, *coord.Client, coord.Spec, coord.Rule) (*coord.Hold, error) {
+func acquirer(try bool) func(context.Context, *coord.Client, *coord.Spec, coord.Rule) (*coord.Hold, error) {
 	if try {
 		return recipe.TryAcquire
 	}
@@ -74,7 +74,7 @@ func (m *Mutex) afterDelay(ctx context.Context, try bool) (*coord.Hold, error) {
 	acquire := acquirer(try)
 	outer, nested := coord.HeldIn(ctx, m.client, m.Path())
 	for {
-		h, err := acquire(ctx, m.client, m.spec, coord.First)
+		h, err := acquire(ctx, m.client, &m.spec, coord.First)
 		if err != nil || nested && h.Node() == outer.Node() {
 			return h, err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/internal/author"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -16,8 +15,7 @@ import (
 type Mutex struct {
 	client *coord.Client
 	spec   coord.Spec
-	line   func(context.Context) (*coord.Hold, error) // acquires from the line, and leaves little on a waiter's stack
-	local  *local                                     // nil without [LocalQueue] and [Linger]
+	local  *local // nil without [LocalQueue] and [Linger]
 	bound  recipe.Bound
 	delay  time.Duration
 }
@@ -50,10 +48,6 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := m.checkDialect(); err != nil {
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
-	spec := m.spec
-	m.line = func(ctx context.Context) (*coord.Hold, error) {
-		return author.Of(client).Acquire(ctx, &spec, coord.First)
-	}
 	return m, nil
 }
 
@@ -62,12 +56,16 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // carries a read hold of a read/write lock on the same path it fails with
 // [coord.ErrInvalid].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
-	acquire := m.line
+	acquire := m.acquireInLine
 	if m.local != nil || m.delay > 0 {
 		acquire = m.acquireOtherwise
 	}
 	h, err := acquire(ctx)
 	return m.bounded(ctx, h, err)
+}
+
+func (m *Mutex) acquireInLine(ctx context.Context) (*coord.Hold, error) {
+	return recipe.Acquire(ctx, m.client, &m.spec, coord.First)
 }
 
 // acquireOtherwise acquires by the local queue, or with a delay. It is apart

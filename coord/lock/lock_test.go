@@ -143,7 +143,7 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 	c := coordtest.Open(t, w.ConnectString())
 	for _, opts := range [][]lock.Option{nil, {lock.Reentrant()}} {
 		m := mutex(t, c, w.Path("lock"), opts...)
-		shared, _, err := recipe.Join(t.Context(), c, coord.Spec{Line: inspect.LockLine(w.Path("lock")), Kind: "read"})
+		shared, _, err := recipe.Join(t.Context(), c, &coord.Spec{Line: inspect.LockLine(w.Path("lock")), Kind: "read"})
 		require.NoError(t, err)
 		require.ErrorIs(t, coordtest.Err(m.TryAcquire(shared.Context(t.Context()))), coord.ErrInvalid)
 		require.ErrorIs(t, coordtest.Err(m.Acquire(shared.Context(t.Context()))), coord.ErrInvalid)

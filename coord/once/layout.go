@@ -58,8 +58,8 @@ func bucket(path string, i uint32) string { return fmt.Sprintf("%s/keys/%02d", p
 
 func (p place) record() string { return p.dir + "/record" }
 
-func (p place) spec() coord.Spec {
-	return coord.Spec{Line: inspect.LockLine(p.dir), Kind: "lock", Recipe: p.root, Exclusive: true}
+func (p place) spec() *coord.Spec {
+	return &coord.Spec{Line: inspect.LockLine(p.dir), Kind: "lock", Recipe: p.root, Exclusive: true}
 }
 
 // Line returns the line of a job's lock, for programs that look at it.

@@ -89,7 +89,7 @@ func (r *receiver) stand(ctx context.Context) error {
 		return err
 	}
 	spec := coord.Spec{Line: r.at.Waiting, Kind: "wait", Recipe: r.at.Path}
-	r.place, err = recipe.Acquire(ctx, r.client, spec, r.rule)
+	r.place, err = recipe.Acquire(ctx, r.client, &spec, r.rule)
 	r.stands = err == nil
 	return err
 }

@@ -15,15 +15,15 @@ import (
 // a ctx that carries a hold of the same line, see [coord.Spec.Reentrant]; a
 // claim that would wait for that hold is refused with [coord.ErrInvalid], and
 // so is any exclusive claim inside of a shared hold.
-func Acquire(ctx context.Context, c *coord.Client, spec coord.Spec, rule coord.Rule) (*coord.Hold, error) {
-	return author.Of(c).Acquire(ctx, &spec, rule)
+func Acquire(ctx context.Context, c *coord.Client, spec *coord.Spec, rule coord.Rule) (*coord.Hold, error) {
+	return author.Of(c).Acquire(ctx, spec, rule)
 }
 
 // TryAcquire is Acquire without waiting for others: [coord.ErrBusy] unless the
 // claim's turn comes without a wait. It looks before it writes: a busy line
 // costs one request and no write. While no server can be reached, it waits for
 // one until ctx ends.
-func TryAcquire(ctx context.Context, c *coord.Client, spec coord.Spec, rule coord.Rule) (*coord.Hold, error) {
+func TryAcquire(ctx context.Context, c *coord.Client, spec *coord.Spec, rule coord.Rule) (*coord.Hold, error) {
 	return author.Of(c).TryAcquire(ctx, spec, rule)
 }
 
@@ -33,7 +33,7 @@ func TryAcquire(ctx context.Context, c *coord.Client, spec coord.Spec, rule coor
 // along with the create, or right after it, unless the claim is
 // [coord.Spec.Unlisted]: a contender that is missing there came later or is
 // gone.
-func Join(ctx context.Context, c *coord.Client, spec coord.Spec) (*coord.Hold, []string, error) {
+func Join(ctx context.Context, c *coord.Client, spec *coord.Spec) (*coord.Hold, []string, error) {
 	return author.Of(c).Join(ctx, spec)
 }
 

@@ -50,3 +50,9 @@ func OnRelease(h *coord.Hold, ops ...coord.Op) error { return author.Of(h).OnRel
 // in the background. It is for one who bounds what others do with the hold; a
 // hold that has ended already is left alone.
 func Invalidate(h *coord.Hold, cause error) { author.Of(h).Invalidate(cause) }
+
+// Downgrade turns an exclusive hold into a shared one, without a gap;
+// rwlock.Downgrade, which is made of it, has the promises.
+func Downgrade(ctx context.Context, h *coord.Hold) (*coord.Hold, error) {
+	return author.Of(h).Downgrade(ctx)
+}

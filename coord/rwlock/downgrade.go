@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/internal/author"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Downgrade turns a writer's hold into a reader's, without a gap: one
@@ -29,5 +29,5 @@ import (
 // [recipe.Acquire] does, and tries again if it must. One request, one
 // round trip.
 func Downgrade(ctx context.Context, h *coord.Hold) (*coord.Hold, error) {
-	return author.Of(h).Downgrade(ctx)
+	return recipe.Downgrade(ctx, h)
 }

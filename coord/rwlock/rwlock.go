@@ -154,13 +154,13 @@ func (s *Side) Path() string { return s.spec.Line.Dir }
 // the hold. When it returns an error, nothing is left behind. See
 // [Lock.AcquireRead] and [Lock.AcquireWrite].
 func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return s.bounded(ctx)(recipe.Acquire(ctx, s.client, s.spec, s.rule))
+	return s.bounded(ctx)(recipe.Acquire(ctx, s.client, &s.spec, s.rule))
 }
 
 // TryAcquire takes the side's hold if it is free and fails with [coord.ErrBusy]
 // if it is not.
 func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return s.bounded(ctx)(recipe.TryAcquire(ctx, s.client, s.spec, s.rule))
+	return s.bounded(ctx)(recipe.TryAcquire(ctx, s.client, &s.spec, s.rule))
 }
 
 // bounded has a hold end in time.

@@ -78,7 +78,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 	}
 	var queue *coord.Hold
 	if !try || s.nodes.Kazoo {
-		queue, err = enter(ctx, s.client, coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, coord.First)
+		queue, err = enter(ctx, s.client, &coord.Spec{Line: s.nodes.Queue, Kind: "lock", Recipe: s.path}, coord.First)
 		if err != nil {
 			return nil, err
 		}

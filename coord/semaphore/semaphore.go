@@ -185,7 +185,7 @@ const Kind string = layout.Lease
 // Kazoo's has no number.
 func (s *Semaphore) makeLease(ctx context.Context, exclusive, list bool) (h *coord.Hold, names []string, err error) {
 	if !s.nodes.Kazoo {
-		return recipe.Join(ctx, s.client, coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
+		return recipe.Join(ctx, s.client, &coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
 	}
 	var id [layout.GUIDBytes]byte
 	_, _ = rand.Read(id[:]) // never fails

@@ -86,7 +86,7 @@ func (w *worker) claim(ctx context.Context) (*coord.Hold, error) {
 		}
 		return wait, granted
 	}
-	return recipe.Acquire(ctx, w.client, coord.Spec{Line: line, Kind: "lock", Recipe: w.path, Exclusive: true}, rule)
+	return recipe.Acquire(ctx, w.client, &coord.Spec{Line: line, Kind: "lock", Recipe: w.path, Exclusive: true}, rule)
 }
 
 // ask asks a contender to give its turn up, until it is gone.

@@ -51,7 +51,7 @@ func (r *run) changed() {
 func (r *run) terms(ctx context.Context) error {
 	join := func(ctx context.Context) (*coord.Hold, error) {
 		data, _ := json.Marshal(r.record()) // never fails
-		h, _, err := recipe.Join(ctx, r.client, coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
+		h, _, err := recipe.Join(ctx, r.client, &coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
 		return h, err
 	}
 	h, err := join(ctx)

@@ -110,7 +110,7 @@ func (a *attempt) enter(ctx context.Context) (*coord.Hold, error) {
 	if a.try {
 		enter = recipe.TryAcquire
 	}
-	return enter(ctx, a.client, coord.Spec{Line: a.nodes.Line(), Kind: "lock", Recipe: string(a.nodes)}, coord.First)
+	return enter(ctx, a.client, &coord.Spec{Line: a.nodes.Line(), Kind: "lock", Recipe: string(a.nodes)}, coord.First)
 }
 
 // choose waits until there is a number to claim, or until a place in the line

@@ -246,7 +246,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 	onReal(t, func(s scene) {
 		for what, try := range map[string]func(scene, *coord.Client, *queue.Queue) error{
 			"a claim's data": func(s scene, c *coord.Client, _ *queue.Queue) error {
-				_, err := recipe.Acquire(s.Context(), c, coord.Spec{
+				_, err := recipe.Acquire(s.Context(), c, &coord.Spec{
 					Line: coord.Line{Dir: s.w.Path("large")}, Kind: "lock", Data: make([]byte, limit),
 				}, coord.First)
 				return err

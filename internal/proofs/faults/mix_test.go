@@ -418,7 +418,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 			acquiring.Go(func() {
 				defer func() { <-limit }()
 				var err error
-				if holds[i], _, err = recipe.Join(s.Context(), c, spec); err != nil {
+				if holds[i], _, err = recipe.Join(s.Context(), c, &spec); err != nil {
 					s.Error(err)
 				}
 			})

@@ -262,7 +262,7 @@ func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T)
 		s.awaitChildren(children + 2)
 		tooLarge := make([]byte, 1_153_434) // 1.1 MiB
 		require.ErrorIs(s, coordtest.Err(c.Set(s.Context(), h.Node(), tooLarge, -1)), coord.ErrTooLarge)
-		_, _, err := recipe.Join(s.Context(), c, coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge})
+		_, _, err := recipe.Join(s.Context(), c, &coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge})
 		require.ErrorIs(s, err, coord.ErrTooLarge)
 		require.ErrorIs(s, coordtest.Err(h.Txn(s.Context(), coord.SetOp(s.dir(), tooLarge, -1))), coord.ErrTooLarge)
 		begun := time.Now()
