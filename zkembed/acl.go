@@ -43,7 +43,7 @@ func fixACL(acl []ACL, by author) (fixed []ACL, ok bool) {
 		case a.Scheme == "auth":
 			n := len(fixed)
 			for _, id := range by.ids {
-				if id.scheme == "digest" || id.scheme == x509Scheme {
+				if id.scheme == "digest" || id.scheme == x509Scheme || id.scheme == saslScheme {
 					fixed = append(fixed, ACL{a.Perms, id.scheme, id.id})
 				}
 			}
@@ -53,6 +53,8 @@ func fixACL(acl []ACL, by author) (fixed []ACL, ok bool) {
 		case a.Scheme == "digest" && strings.Count(strings.TrimRight(a.ID, ":"), ":") == 1: // as Java splits
 			fixed = append(fixed, a)
 		case a.Scheme == x509Scheme && by.tls && strings.Contains(a.ID, "="): // a server without TLS knows no such scheme
+			fixed = append(fixed, a)
+		case a.Scheme == saslScheme && by.sasl && strings.Count(a.ID, "@") <= 1: // as a name of Kerberos
 			fixed = append(fixed, a)
 		case a.Scheme == "ip" && parseIP(a.ID).IsValid():
 			fixed = append(fixed, a)

@@ -37,6 +37,7 @@ type conn struct {
 	session *session   // mu; set once by the processing goroutine
 	claimed int64      // mu; the session id that a connect request named
 	ids     []identity // mu
+	proving exchange   // mu
 	view    *view      // mu
 	closing bool       // mu; has ended its session, and hears so before the connection ends
 	recv    int64      // mu; packets

@@ -12,11 +12,12 @@
 // sequential, container and TTL nodes, with exact Stat fields, zxids and
 // sequence numbers; one-shot, persistent and recursive watches; multi; sync;
 // ACLs of the schemes world, digest, auth and ip; TLS, with clients'
-// certificates as identities of scheme x509 ([WithTLS]); the four-letter words
-// ruok, srvr, stat, cons, mntr, conf, envi and isro, and the admin server's
-// commands ([Server.AdminHandler]). Errors come in the server's order of
-// checks, and events come before the replies that show their cause. The project
-// compares it with a real server by tens of thousands of random operations.
+// certificates as identities of scheme x509 ([WithTLS]); SASL's DIGEST-MD5
+// ([WithSASL]); the four-letter words ruok, srvr, stat, cons, mntr, conf, envi
+// and isro, and the admin server's commands ([Server.AdminHandler]). Errors
+// come in the server's order of checks, and events come before the replies that
+// show their cause. The project compares it with a real server by tens of
+// thousands of random operations.
 //
 // Like a real server it closes a connection that has not asked for a session
 // and has sent nothing for 10 s, also in the middle of a packet; with a
@@ -27,7 +28,7 @@
 //
 // # What it does not do
 //
-// Quotas, SASL, reconfig and throttling. The names of children come sorted,
+// Quotas, Kerberos, reconfig and throttling. The names of children come sorted,
 // where a real server's come in any order. It answers a check outside a multi,
 // and checkWatches for this connection only; a real server of release 3.8.0
 // never answers the first when it succeeds, and confuses connections in the

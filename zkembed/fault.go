@@ -198,7 +198,7 @@ func describe(c *conn, r request) Request {
 		for _, o := range ops() {
 			out.Parts, out.Paths = append(out.Parts, o.op), append(out.Paths, o.path)
 		}
-	case OpPing, OpCloseSession, OpAuth, OpSetWatches, OpSetWatches2, OpWhoAmI:
+	case OpPing, OpCloseSession, OpAuth, OpSASL, OpSetWatches, OpSetWatches2, OpWhoAmI:
 	default:
 		if p := d.string(); d.err == nil {
 			out.Paths = []string{p}

@@ -23,6 +23,7 @@ type author struct {
 	session int64
 	ids     []identity
 	tls     bool // the server has TLS
+	sasl    bool // the server has SASL
 }
 
 // prepare checks a write against the tree in ZooKeeper's order of checks and
@@ -166,7 +167,7 @@ func (s *Server) write(c *conn, r request) response {
 		s.endSession(c.session)
 		return response{last: true}
 	}
-	by := author{c.session.id, c.ids, c.s.cfg.tls != nil}
+	by := author{c.session.id, c.ids, c.s.cfg.tls != nil, c.s.cfg.passwords != nil}
 	d := &decoder{b: r.body}
 	ops, multi := []operation(nil), r.op == OpMulti
 	if multi {

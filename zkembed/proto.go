@@ -35,6 +35,7 @@ const (
 	OpMultiRead            Op = 22
 	OpAuth                 Op = 100
 	OpSetWatches           Op = 101
+	OpSASL                 Op = 102
 	OpGetEphemerals        Op = 103
 	OpGetAllChildrenNumber Op = 104
 	OpSetWatches2          Op = 105
@@ -50,7 +51,7 @@ var opNames = map[Op]string{
 	OpGetChildren: "getChildren", OpSync: "sync", OpPing: "ping", OpGetChildren2: "getChildren2",
 	OpCheck: "check", OpMulti: "multi", OpCreate2: "create2", OpCheckWatches: "checkWatches",
 	OpRemoveWatches: "removeWatches", OpCreateContainer: "createContainer", OpCreateTTL: "createTTL",
-	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches",
+	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches", OpSASL: "sasl",
 	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber",
 	OpSetWatches2: "setWatches2", OpAddWatch: "addWatch", OpWhoAmI: "whoAmI",
 	OpCreateSession: "createSession", OpCloseSession: "closeSession",

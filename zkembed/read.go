@@ -159,7 +159,7 @@ func (c *conn) request(b []byte) bool {
 	s.mu.Lock()
 	c.recv++
 	c.heard = time.Now()
-	if r.op != OpAuth { // which is answered before it counts
+	if r.op != OpAuth && r.op != OpSASL { // which are answered before they count
 		s.touch(c)
 	}
 	s.count(c.session, r.op)
@@ -242,6 +242,8 @@ func (c *conn) answer(r request, act Action) response {
 		return response{}
 	case r.op == OpAuth:
 		return c.auth(r.body)
+	case r.op == OpSASL:
+		return c.sasl(r.body)
 	case r.op == OpSync:
 		d := &decoder{b: r.body}
 		path := d.string()

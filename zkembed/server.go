@@ -219,6 +219,7 @@ type config struct {
 	addr           string
 	secureAddr     string
 	tls            *tls.Config
+	passwords      map[string]string // by user, for SASL; nil without it
 	tick           time.Duration
 	minTime        time.Duration
 	maxTime        time.Duration

@@ -18,7 +18,6 @@ func TestAServerForATestTakesThreeLines(t *testing.T) {
 	conn, _, err := zk.Connect([]string{server.ConnectString()}, 10*time.Second)
 	require.NoError(t, err)
 	defer conn.Close()
-	conn.SetLogger(quiet{})
 	_, _, err = conn.Children("/")
 	require.NoError(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ type serverVerb struct {
 	Tick       time.Duration `default:"2s" positive:"" help:"ZooKeeper's tickTime. Session timeouts are from 2 to 20 ticks."`
 	Control    string        `placeholder:"HOST:PORT" help:"Let tests make faults there, on loopback, by HTTP; the URL is written on a line of its own."`
 	SecureAddr string        `placeholder:"HOST:PORT" help:"Listen there by TLS, too, with --tls-cert and --tls-key; with --tls-ca, to clients whose certificates it signed. The address is written on the next line."`
+	SASLUsers  string        `name:"sasl-users" placeholder:"FILE" help:"Have clients prove passwords by SASL (DIGEST-MD5): of the users in FILE, each a line NAME:PASSWORD."`
 	Admin      string        `placeholder:"HOST:PORT" help:"Answer there as ZooKeeper's admin server does, at /commands; the URL is written on the last line."`
 }
 
@@ -90,6 +92,13 @@ func (v *serverVerb) options(c *conn.Connection) ([]zkembed.Option, error) {
 		return nil, err
 	}
 	opts := []zkembed.Option{zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick)}
+	if v.SASLUsers != "" {
+		users, err := saslUsers(v.SASLUsers)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, zkembed.WithSASL(users))
+	}
 	if v.SecureAddr == "" {
 		return opts, nil
 	}
@@ -98,6 +107,30 @@ func (v *serverVerb) options(c *conn.Connection) ([]zkembed.Option, error) {
 	}
 	config, err := c.ServerConfig()
 	return append(opts, zkembed.WithTLS(v.SecureAddr, config)), err
+}
+
+// saslUsers reads users and their passwords.
+func saslUsers(file string) (map[string]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, term.UsageError("--sasl-users: %v", err)
+	}
+	users := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		name, password, ok := strings.Cut(line, ":")
+		switch {
+		case line == "":
+		case !ok || name == "":
+			return nil, term.UsageError("--sasl-users: a line of %s is not NAME:PASSWORD", file)
+		default:
+			users[name] = password
+		}
+	}
+	if len(users) == 0 {
+		return nil, term.UsageError("--sasl-users: %s names no user", file)
+	}
+	return users, nil
 }
 
 // pages is where the server speaks HTTP; nil where it does not.

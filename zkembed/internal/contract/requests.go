@@ -72,6 +72,7 @@ const (
 	opMultiRead     = 22
 	opAuth          = 100
 	opSetWatches    = 101
+	opSASL          = 102
 	opGetEphemerals = 103
 	opAllChildren   = 104
 	opSetWatches2   = 105
