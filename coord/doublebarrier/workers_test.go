@@ -419,8 +419,9 @@ func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T)
 					monitor := slices.IndexFunc(members, func(m *doublebarrier.Member) bool { return m.Index() == 0 })
 					t.Logf("round %d: enter %+v total %d, leave %+v total %d", r+1, ordinary(enter), total(enter), ordinary(leave, monitor), total(leave))
 					if r == 0 {
-						// All of them find no barrier and make it: 12 requests, and one
-						// more for whom the directory's other makers overtake.
+						// All of them find no barrier and make it: 12 requests,
+						// and one more for whom the directory's other makers
+						// overtake.
 						require.LessOrEqual(t, ordinary(enter).requests, 13)
 						continue
 					}

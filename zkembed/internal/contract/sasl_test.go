@@ -103,7 +103,7 @@ func TestBySASLAPasswordIsAnIdentityAndAnotherIsRefused(t *testing.T) {
 
 		for what, wrong := range map[string]func(a *answer){
 			"password": func(a *answer) { a.password = "open" },
-			// With the password of the user who came last, 3.8.0 lets anybody in.
+			// 3.8.0 lets in who knows the password of the user before.
 			"user":    func(a *answer) { a.user, a.hashed, a.password = "mallory", "mallory", "mallory" },
 			"realm":   func(a *answer) { a.realm = "example" },
 			"service": func(a *answer) { a.uri = "imap/zk-sasl-md5" },
