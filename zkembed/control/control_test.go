@@ -106,6 +106,12 @@ func TestEveryFaultStrikesTheSessionItNamesIsCountedAndEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, f, all[0].Fault)
 
+			// The client library has a data race where it connects again and
+			// watches something.
+			ask := func(path string) { _, _, _ = s.meant.Exists(path) }
+			if f.Do == control.DelayEvents {
+				ask = func(path string) { _, _, _, _ = s.meant.ExistsW(path) }
+			}
 			enough, ended := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(ended)
@@ -114,7 +120,7 @@ func TestEveryFaultStrikesTheSessionItNamesIsCountedAndEnds(t *testing.T) {
 					case <-enough:
 						return
 					default:
-						_, _, _, _ = s.meant.ExistsW(fmt.Sprintf("/w%d", i))
+						ask(fmt.Sprintf("/w%d", i))
 					}
 				}
 			}()
@@ -129,7 +135,9 @@ func TestEveryFaultStrikesTheSessionItNamesIsCountedAndEnds(t *testing.T) {
 			require.Positive(t, last.Struck)
 			_, err = s.Fault(t.Context(), begun.ID)
 			require.ErrorContains(t, err, "no fault")
-			require.NoError(t, s.DropConn(t.Context(), id(s.meant))) // a request that hangs does so until then
+			if f.Do != control.DelayEvents {
+				require.NoError(t, s.DropConn(t.Context(), id(s.meant))) // a request that hangs does so until then
+			}
 			close(enough)
 			zktest.Receive(t, lasting/2, ended, "the client is served again")
 		})
@@ -160,8 +168,12 @@ func TestSessionsExpireAndLoseConnectionsWhileTheServerTellsWhatItHas(t *testing
 	require.NoError(t, err)
 	_, err = s.other.Create("/binary", []byte{0xff}, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	_, _, gone, err := s.other.ExistsW("/e")
-	require.NoError(t, err)
+	require.NoError(t, s.DropConn(t.Context(), id(s.other)))
+	var gone <-chan zk.Event
+	zktest.Eventually(t, lasting/2, func() bool {
+		_, _, gone, err = s.other.ExistsW("/e")
+		return err == nil
+	}, "it comes back")
 
 	sessions, err := s.Sessions(t.Context())
 	require.NoError(t, err)
@@ -184,8 +196,6 @@ func TestSessionsExpireAndLoseConnectionsWhileTheServerTellsWhatItHas(t *testing
 	require.NoError(t, err)
 	require.Equal(t, 2, requests["create"])
 
-	require.NoError(t, s.DropConn(t.Context(), id(s.other)))
-	zktest.Eventually(t, lasting/2, func() bool { return s.other.State() == zk.StateHasSession }, "it comes back")
 	require.NoError(t, s.ExpireSession(t.Context(), id(s.meant)))
 	require.Equal(t, zk.EventNodeDeleted, zktest.Receive(t, lasting/2, gone, "the event").Type)
 	require.ErrorContains(t, s.ExpireSession(t.Context(), 1), "no session 0x1")
