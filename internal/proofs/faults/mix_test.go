@@ -150,9 +150,9 @@ type trouble struct {
 	lost    []*proxy.Rule // replies
 }
 
-// strike makes each kind of fault once, and then any, for some time. A leader
-// is killed once: servers of 3.8.0 that are killed again and again can lose
-// acknowledged writes.
+// strike makes each kind of fault once, then any, for some time, and then those
+// that have met nothing. A leader is killed once: servers of 3.8.0 that are
+// killed again and again can lose acknowledged writes.
 func (t *trouble) strike(lasts time.Duration) {
 	meddler := t.client()
 	kinds := []func(){t.kill, t.expire, t.silence, t.loseReplies, func() { t.meddle(meddler) }}
@@ -164,11 +164,17 @@ func (t *trouble) strike(lasts time.Duration) {
 	for _, p := range t.w.Proxies() {
 		flapping = append(flapping, p.Flap(50*time.Millisecond, 500*time.Millisecond, t.random.Uint64()))
 	}
+	meets := map[string]func(){
+		"session ended": t.expire, "reply lost": t.loseReplies, "packet held back": t.silence, "cut": t.silence, "meddling": kinds[4],
+	}
 	end := time.Now().Add(lasts)
 	for n := 0; n < len(kinds) || time.Now().Before(end) || len(t.missing()) > 0 && time.Now().Before(end.Add(patience)); n++ {
-		if n < len(kinds) {
+		switch missing := t.missing(); {
+		case n < len(kinds):
 			kinds[n]()
-		} else {
+		case time.Now().After(end) && len(missing) > 0:
+			meets[missing[0]]()
+		default:
 			again[t.random.IntN(len(again))]()
 		}
 		t.wait(t.upTo(300*time.Millisecond, time.Second), time.Now())
