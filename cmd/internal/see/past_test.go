@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -93,7 +92,7 @@ func TestThePageRemembersWhoHeldAsTheTestsOwnRecordHasIt(t *testing.T) {
 	})
 }
 
-func TestThePageTellsHowAHoldHasEnded(t *testing.T) {
+func TestThePageTellsThatItHasBrokenAHold(t *testing.T) {
 	w := cmdtest.World(t)
 	at := cmdtest.On(t, w, "ui", "--every", "50ms", "--always", "--allow-break", cmdtest.Below(w)).Line()
 	client := cmdtest.Open(t, w, coord.WithIdentity("broken"))
@@ -102,16 +101,6 @@ func TestThePageTellsHowAHoldHasEnded(t *testing.T) {
 	status, told := act(t, at, "break", w.Path("l"), hold.Node(), seen[0].Session)
 	require.Equal(t, http.StatusOK, status, told)
 	intervalsAt(t, at, w.Path("l"), ended("broken", history.Broken))
-
-	crash := cmdtest.Mortal(t, w, "lock", w.Path("m"), "--", "sleep", "1000").InLine(w, w.Path("m"), 1)
-	intervalsAt(t, at, w.Path("m"), holding("sleep"))
-	crash.Signal(syscall.SIGKILL)
-	intervalsAt(t, at, w.Path("m"), ended("sleep", history.Crashed))
-	paused := cmdtest.Mortal(t, w, "lock", w.Path("m"), "--", "sleep", "1000").InLine(w, w.Path("m"), 1)
-	intervalsAt(t, at, w.Path("m"), holding("sleep"))
-	paused.Signal(syscall.SIGSTOP)
-	intervalsAt(t, at, w.Path("m"), ended("sleep", history.Lost))
-	paused.Signal(syscall.SIGKILL)
 }
 
 func TestThePageCountsWhatComesToAQueueAndGoes(t *testing.T) {
