@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -92,7 +94,7 @@ func TestThePageRemembersWhoHeldAsTheTestsOwnRecordHasIt(t *testing.T) {
 	})
 }
 
-func TestThePageTellsThatItHasBrokenAHold(t *testing.T) {
+func TestThePageTellsHowAHoldHasEnded(t *testing.T) {
 	w := cmdtest.World(t)
 	at := cmdtest.On(t, w, "ui", "--every", "50ms", "--always", "--allow-break", cmdtest.Below(w)).Line()
 	client := cmdtest.Open(t, w, coord.WithIdentity("broken"))
@@ -101,6 +103,22 @@ func TestThePageTellsThatItHasBrokenAHold(t *testing.T) {
 	status, told := act(t, at, "break", w.Path("l"), hold.Node(), seen[0].Session)
 	require.Equal(t, http.StatusOK, status, told)
 	intervalsAt(t, at, w.Path("l"), ended("broken", history.Broken))
+
+	// This client is gone at once, as when its machine fails: where zkcoord alone
+	// is killed, the reaper closes the session.
+	crashes := coordtest.Open(t, w.ProxyConnectString(), coord.WithIdentity("crashes"), coord.WithSessionTimeout(cmdtest.Short))
+	cmdtest.Must(cmdtest.Must(lock.New(crashes, w.Path("m"))).Acquire(t.Context()))
+	intervalsAt(t, at, w.Path("m"), holding("crashes"))
+	w.Proxy().Refuse()
+	require.Equal(t, 1, w.Proxy().CutAll())
+	intervalsAt(t, at, w.Path("m"), ended("crashes", history.Crashed))
+	w.Proxy().Heal()
+
+	paused := cmdtest.Mortal(t, w, "lock", w.Path("m"), "--", "sleep", "1000").InLine(w, w.Path("m"), 1)
+	intervalsAt(t, at, w.Path("m"), holding("sleep"))
+	paused.Signal(syscall.SIGSTOP)
+	intervalsAt(t, at, w.Path("m"), ended("sleep", history.Lost))
+	paused.Signal(syscall.SIGKILL)
 }
 
 func TestThePageCountsWhatComesToAQueueAndGoes(t *testing.T) {
