@@ -48,8 +48,9 @@ func (r record) make(ctx context.Context, size int) error {
 	return err
 }
 
-// first is the record of a barrier that was never used.
-func first(size int) []byte { return encode(state{Format: format, Size: size}) }
+// first is the record of a barrier that was never used. The record itself has
+// taken a number of the directory's by the time that a member comes.
+func first(size int) []byte { return encode(state{Format: format, Size: size, round: round{Next: 1}}) }
 
 // transaction is a client's or a hold's Txn.
 type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)
