@@ -18,8 +18,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// claim is an own ephemeral node and its meaning: a place in a line, a name, or
-// a part of a hold. It belongs to the session in which it was made, and to no
+// claim is our ephemeral node and its meaning: a place in a line, a name, or a
+// part of a hold. It belongs to the session in which it was made, and to no
 // other.
 type claim struct {
 	client *Client

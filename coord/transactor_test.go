@@ -401,7 +401,7 @@ func TestAReleaseByTransactionWhoseContextEndsDeletesTheNode(t *testing.T) {
 	})
 }
 
-// The transaction was not carried out, and another client writes into the own
+// The transaction was not carried out, and another client writes into our
 // node before it is repeated.
 func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {

@@ -15,8 +15,8 @@ import (
 )
 
 // Enter waits until n members are there and returns when the round has begun
-// with this one among them: then all n were there in one instant. When the own
-// node is deleted or the session ends before that, it begins anew.
+// with this one among them: then all n were there in one instant. When its
+// node is deleted or its session ends before that, it begins anew.
 //
 // It fails with [ErrLate] when a round is under way without the caller, and
 // with [ErrSize] when the barrier is used with another n. Where there is no

@@ -14,7 +14,7 @@ import (
 // ends, it returns immediately. ctx bounds the waiting only, not the hold. With
 // a ctx that carries a hold of the same line, see [coord.Spec.Reentrant]; a
 // claim that would wait for that hold is refused with [coord.ErrInvalid], and
-// so is any exclusive claim inside of a shared hold.
+// so is any exclusive claim inside of a shared hold. The spec is left as it is.
 func Acquire(ctx context.Context, c *coord.Client, spec *coord.Spec, rule coord.Rule) (*coord.Hold, error) {
 	return author.Of(c).Acquire(ctx, spec, rule)
 }

@@ -42,7 +42,7 @@ var queue = []mutant{
 	off("queue: what is claimed is not removed", in(items, "TestALetterThatIsGone"),
 		"Queue.remove", `		coord.CreateOp(from.claim(e.name), nil),
 		coord.DeleteOp(from.claim(e.name), -1),`, ""),
-	off("queue: a claim is deleted only while it is the own", in(items, "TestNothingIsRemovedThatAnotherHas"),
+	off("queue: a claim is deleted only while it is ours", in(items, "TestNothingIsRemovedThatAnotherHas"),
 		"Queue.claimAll", `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`, ""),
 	off("queue: what is given back with a delay is acknowledged no more", in(items, "TestAnItemIsAckedOrNackedOnce"),
 		"dispatcher.isParked", `return item.parked != nil`, `return false`),
