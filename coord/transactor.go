@@ -70,7 +70,8 @@ func (o transactor) release(ctx context.Context, holds []*Hold, ops []Op) error 
 }
 
 // releaseBy carries out the transaction, whose first operations delete the
-// holds' nodes. If it fails because a hold's node is gone, it returns that hold.
+// holds' nodes. If it fails because a hold's node is gone, it returns that
+// hold.
 func (o transactor) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (gone *Hold, err error) {
 	for {
 		all := make([]Op, 0, len(holds)+len(ops))
