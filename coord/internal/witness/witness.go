@@ -1,7 +1,7 @@
 // Package witness carries out transactions that must not be carried out twice,
-// also when replies are lost. Each one also sets the data of an ephemeral
-// node of this client, its witness, at the version that the node is known to have: a repeat
-// whose predecessor took effect finds another version.
+// also when replies are lost. Each one also sets the data of an ephemeral node
+// of this client, its witness, at the version that the node is known to have: a
+// repeat whose predecessor took effect finds another version.
 package witness
 
 import (
