@@ -104,8 +104,8 @@ func TestThePageTellsHowAHoldHasEnded(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, told)
 	intervalsAt(t, at, w.Path("l"), ended("broken", history.Broken))
 
-	// This client is gone at once, as when its machine fails: where zkcoord alone
-	// is killed, the reaper closes the session.
+	// This client is gone at once, as when its machine fails: where zkcoord
+	// alone is killed, the reaper closes the session.
 	crashes := coordtest.Open(t, w.ProxyConnectString(), coord.WithIdentity("crashes"), coord.WithSessionTimeout(cmdtest.Short))
 	cmdtest.Must(cmdtest.Must(lock.New(crashes, w.Path("m"))).Acquire(t.Context()))
 	intervalsAt(t, at, w.Path("m"), holding("crashes"))
