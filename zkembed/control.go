@@ -37,7 +37,7 @@ func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 			return fail(err)
 		}
 		s.mu.Lock()
-		down, changed := s.down(), s.changed
+		down, changed := s.turnsAway(), s.changed
 		hangs := !down && s.dialCut(HangDial, again)
 		if !down && !hangs {
 			near, far := net.Pipe()

@@ -119,8 +119,9 @@ func (p *Partition) hit(again bool) {
 	}
 }
 
-// down reports whether a new connection is turned away. mu is held.
-func (s *Server) down() bool {
+// turnsAway reports whether a new connection is turned away, and counts it if
+// so. mu is held.
+func (s *Server) turnsAway() bool {
 	down := s.closed || s.stopped || s.dialCut(RefuseDial, false)
 	if down {
 		s.turnedAway++

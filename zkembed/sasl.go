@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
+	"maps"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ const (
 // and which has the authentication provider of SASL. A client that proves a
 // password gets the user as an identity, in scheme sasl.
 func WithSASL(passwords map[string]string) Option {
-	return option(len(passwords) > 0, func(c *config) { c.passwords = passwords }, "no users for SASL")
+	return option(len(passwords) > 0, func(c *config) { c.passwords = maps.Clone(passwords) }, "no users for SASL")
 }
 
 // sasl takes the client's next step: the first asks for a challenge, whatever

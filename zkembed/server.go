@@ -166,7 +166,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 		ids: []identity{{"ip", hostOf(remote)}}, view: s.leader,
 	}
 	s.mu.Lock()
-	if s.down() {
+	if s.turnsAway() {
 		s.mu.Unlock()
 		reset(nc)
 		return

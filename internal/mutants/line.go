@@ -113,6 +113,8 @@ var waits = []mutant{
 		"View.Peek", `if s == nil || wire.CheckPath(path) != nil || !v.client.hasCaughtUp(s) {`, `if s == nil || wire.CheckPath(path) != nil {`),
 	off("what a fresh wait reads is up to date", in(gate, "TestAWaiterAtAServerThatLags"),
 		"read", `err = c.catchUp(ctx, s)`, `err = ctx.Err()`),
+	off("a spec that many calls share is left as it is", in(coord, "TestASpecIsLeftAsItIs"),
+		"Spec.complete", `own := *s`, `own := s`).and("Spec.complete", `c.share(&own)`, `c.share(own)`),
 	off("a wait that reads no node ends with its client", in(coord, "TestAWaitEndsWithItsContextItsClient"),
 		"wait.once", `ctx.Done(), w.client.closed, w.waker)`, `ctx.Done(), w.waker)`),
 	off("a recipe of one's own: the rule of the pair", in(coord, "TestAPair"),

@@ -32,7 +32,9 @@ const (
 	shown   = "./cmd/internal/see"
 	runs    = "./cmd/internal/run"
 	page    = "./cmd/internal/ui"
+	looks   = "./cmd/internal/look"
 	faults  = "./zkembed/control"
+	wires   = "./zkembed/internal/contract"
 
 	attended = "./coord/attend"
 	told     = "./coord/internal/attend"

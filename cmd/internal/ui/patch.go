@@ -98,8 +98,8 @@ func (s *sights) since(version int) (seen json.RawMessage, whole bool) {
 		}
 	}
 	data, err := json.Marshal(patch)
-	if err != nil {
-		panic(err) // it is made of JSON
+	if err != nil { // it cannot fail: the values are JSON
+		return s.last, true
 	}
 	return data, false
 }
