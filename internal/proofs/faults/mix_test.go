@@ -97,7 +97,7 @@ func mix(s scene) {
 		members = append(members, w.Name)
 		working.Go(func() { w.Work(residing, workload.Reside(list)) })
 	}
-	(&trouble{s, rec, clients, random, calm, members, map[string]int{}, nil}).strike(long(20*time.Second, 6*time.Second))
+	newTrouble(s, rec, clients, random, calm, members).strike(long(20*time.Second, 6*time.Second))
 	close(calm)
 	calmed := time.Now()
 	zktest.Eventually(s, 2*progress, func() bool {
@@ -146,63 +146,76 @@ type trouble struct {
 	random  *rand.Rand
 	calm    <-chan struct{}
 	members []string // of the shards, that stay
-	struck  map[string]int
-	lost    []*proxy.Rule // replies
+	faults  []*fault
+}
+
+// fault is one kind of fault.
+type fault struct {
+	name   string
+	cause  func()
+	struck func() int // how often it has met anything
+}
+
+func newTrouble(s scene, rec *history.Recorder, clients []*coord.Client, random *rand.Rand, calm <-chan struct{}, members []string) *trouble {
+	t := &trouble{scene: s, rec: rec, clients: clients, random: random, calm: calm, members: members}
+	meddler := s.client()
+	t.faults = []*fault{
+		t.counted("kill -9", t.kill), t.counted("session ended", t.expire),
+		t.silence("silence", proxy.Both), t.silence("silence to the server", proxy.ToServer),
+		t.silence("silence to the client", proxy.ToClient),
+		t.lost("create", proxy.Creates), t.lost("list", proxy.Lists),
+		t.lost("delete", []int32{proxy.OpDelete}), t.lost("transaction", []int32{proxy.OpMulti}),
+		t.counted("meddling", func() int { return t.meddle(meddler) }),
+		{"cut", t.cut, func() int { return proxy.Total(s.w.Proxies()).Cut }},
+	}
+	return t
+}
+
+// counted is a fault that tells how often it has met something.
+func (t *trouble) counted(name string, cause func() int) *fault {
+	struck := 0
+	return &fault{name, func() { struck += cause() }, func() int { return struck }}
 }
 
 // strike makes each kind of fault once, then any, for some time, and then those
-// that have met nothing. A leader is killed once: servers of 3.8.0 that are
-// killed again and again can lose acknowledged writes.
+// that have met nothing: clients without a session, or without a connection. A
+// leader is killed once: servers of 3.8.0 that are killed again and again can
+// lose acknowledged writes.
 func (t *trouble) strike(lasts time.Duration) {
-	meddler := t.client()
-	kinds := []func(){t.kill, t.expire, t.silence, t.loseReplies, func() { t.meddle(meddler) }}
-	again := kinds
+	again := t.faults
 	if t.w.Backend() == zktest.Ensemble {
-		again = kinds[1:]
+		again = again[1:]
 	}
 	var flapping []func() int
 	for _, p := range t.w.Proxies() {
 		flapping = append(flapping, p.Flap(50*time.Millisecond, 500*time.Millisecond, t.random.Uint64()))
 	}
-	meets := map[string]func(){
-		"session ended": t.expire, "reply lost": t.loseReplies, "packet held back": t.silence, "cut": t.silence, "meddling": kinds[4],
-	}
 	end := time.Now().Add(lasts)
-	for n := 0; n < len(kinds) || time.Now().Before(end) || len(t.missing()) > 0 && time.Now().Before(end.Add(patience)); n++ {
-		switch missing := t.missing(); {
-		case n < len(kinds):
-			kinds[n]()
-		case time.Now().After(end) && len(missing) > 0:
-			meets[missing[0]]()
-		default:
-			again[t.random.IntN(len(again))]()
+	for n := 0; n < len(t.faults) || time.Now().Before(end) || len(t.missing()) > 0 && time.Now().Before(end.Add(patience)); n++ {
+		f := again[t.random.IntN(len(again))]
+		if missing := t.missing(); n < len(t.faults) {
+			f = t.faults[n]
+		} else if time.Now().After(end) && len(missing) > 0 {
+			f = missing[0]
 		}
+		t.rec.Note("%s", f.name)
+		f.cause()
 		t.wait(t.upTo(300*time.Millisecond, time.Second), time.Now())
 	}
 	for _, stop := range flapping {
 		stop()
 	}
-	require.Empty(t, t.missing())
-	t.Logf("faults %v", t.struck)
+	for _, f := range t.faults {
+		t.Logf("%s: %d", f.name, f.struck())
+	}
+	for _, f := range t.missing() {
+		t.Errorf("%s has met nothing", f.name)
+	}
 }
 
-// missing lists the kinds of faults that have met nothing yet: clients without
-// a session, or without a connection.
-func (t *trouble) missing() (kinds []string) {
-	t.struck["reply lost"], t.struck["packet held back"], t.struck["cut"] = 0, 0, 0
-	for _, rule := range t.lost {
-		t.struck["reply lost"] += rule.Fired()
-	}
-	for _, p := range t.w.Proxies() {
-		t.struck["packet held back"] += p.Stats().Held
-		t.struck["cut"] += p.Stats().Cut
-	}
-	for _, kind := range []string{"kill -9", "session ended", "reply lost", "packet held back", "cut", "meddling"} {
-		if t.struck[kind] == 0 {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+// missing lists the faults that have met nothing yet.
+func (t *trouble) missing() []*fault {
+	return slices.DeleteFunc(slices.Clone(t.faults), func(f *fault) bool { return f.struck() > 0 })
 }
 
 func (t *trouble) upTo(least, most time.Duration) time.Duration {
@@ -210,21 +223,20 @@ func (t *trouble) upTo(least, most time.Duration) time.Duration {
 }
 
 // kill kills the server, or the leader of three, and starts it again.
-func (t *trouble) kill() {
-	t.rec.Note("kill -9")
-	t.struck["kill -9"]++
+func (t *trouble) kill() int {
 	if t.w.Backend() == zktest.Real {
 		require.NoError(t, t.w.Real().Restart())
-		return
+		return 1
 	}
 	leader := t.leader()
 	require.NoError(t, leader.Kill())
 	t.leader(leader)
 	require.NoError(t, leader.Restart())
 	t.learns(leader)
+	return 1
 }
 
-func (t *trouble) expire() {
+func (t *trouble) expire() int {
 	var expire func(id int64) error // fails if the session is over
 	if t.w.Backend() == zktest.Real {
 		expire = t.w.Real().ExpireSession
@@ -232,35 +244,52 @@ func (t *trouble) expire() {
 		expire = t.w.Ensemble().ExpireSession
 	}
 	i, from := t.random.IntN(len(t.clients)), time.Now()
-	if expire(t.clients[i].Info().SessionID) == nil {
-		t.struck["session ended"]++
-	}
+	err := expire(t.clients[i].Info().SessionID)
 	t.rec.Break(fmt.Sprintf("c%d.", i), "", 0, "its session was ended", from, T)
+	return workload.Times(err == nil)
 }
 
-// silence has nothing pass for a while, one way or both.
-func (t *trouble) silence() {
-	way := []proxy.Direction{proxy.ToServer, proxy.ToClient, proxy.Both}[t.random.IntN(3)]
+// cut cuts all connections, in addition to those that flap.
+func (t *trouble) cut() {
 	for _, p := range t.w.Proxies() {
-		p.Blackhole(way)
-	}
-	t.wait(t.upTo(100*time.Millisecond, 600*time.Millisecond), time.Now())
-	for _, p := range t.w.Proxies() {
-		p.Heal()
+		p.CutAll()
 	}
 }
 
-// loseReplies ends connections instead of passing a reply on.
-func (t *trouble) loseReplies() {
-	for _, p := range t.w.Proxies() {
-		for _, ops := range [][]int32{proxy.Creates, proxy.Lists, {proxy.OpDelete}, {proxy.OpMulti}} {
-			t.lost = append(t.lost, p.Inject(proxy.Fault{On: ops, Path: t.w.Path(""), Do: proxy.CutOnReply}))
+// silence has nothing pass for a while.
+func (t *trouble) silence(name string, way proxy.Direction) *fault {
+	held := func() int { return proxy.Total(t.w.Proxies()).Held }
+	return t.counted(name, func() int {
+		before := held()
+		for _, p := range t.w.Proxies() {
+			p.Blackhole(way)
+		}
+		t.wait(t.upTo(100*time.Millisecond, 600*time.Millisecond), time.Now())
+		for _, p := range t.w.Proxies() {
+			p.Heal()
+		}
+		return held() - before
+	})
+}
+
+// lost ends a connection instead of passing on the reply to a request.
+func (t *trouble) lost(what string, ops []int32) *fault {
+	var rules []*proxy.Rule
+	lose := func() {
+		for _, p := range t.w.Proxies() {
+			rules = append(rules, p.Inject(proxy.Fault{On: ops, Path: t.w.Path(""), Do: proxy.CutOnReply}))
 		}
 	}
+	return &fault{"reply to a " + what + " lost", lose, func() (n int) {
+		for _, rule := range rules {
+			n += rule.Fired()
+		}
+		return n
+	}}
 }
 
 // meddle does to the shards what operators and other programs do.
-func (t *trouble) meddle(with *coord.Client) {
+func (t *trouble) meddle(with *coord.Client) int {
 	kind := workload.Pick(t.random, workload.Meddlings, func(m workload.Meddling) int { return m.Weight })
 	t.rec.Note("shards: %s", kind.Name)
 	m := &workload.Meddler{
@@ -272,7 +301,7 @@ func (t *trouble) meddle(with *coord.Client) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.Lasts+patience)
 	defer cancel()
-	t.struck["meddling"] += workload.Times(kind.Do(m, ctx))
+	return workload.Times(kind.Do(m, ctx))
 }
 
 // crowdTimeout is the session timeout of the scenarios with a crowd: twice the
