@@ -109,12 +109,12 @@ func (c *Client) joinName(ctx context.Context, spec NameSpec) (*claim, error) {
 // into its own node, the node's version stays 0, and does not distinguish the
 // node from another client's.
 func (cl *claim) createName() error {
-	if cl.node.Shared {
+	if cl.node.Plain.Shared {
 		err := batch{cl}.create()
 		var refused *TxnError
 		switch isRefused := errors.As(err, &refused); {
 		case isRefused && refused.Index == 1 && errors.Is(err, ErrNoAuth) && len(cl.named.With) == 0:
-			cl.node.Shared = false
+			cl.node.Plain.Shared = false
 		case isRefused && refused.Index == 0:
 			return refused.Err
 		default:

@@ -16,7 +16,7 @@ func (s *holdSteps) Attach(ctx context.Context, path string, data []byte) error 
 		}
 	}
 	if err == nil {
-		part.part, part.node.Shared, part.node.Barred = h, false, h.Err
+		part.part, part.node.Plain.Shared, part.node.Plain.Barred = h, false, h.Err
 		part.enter(h.claim.sess)
 		err = batch{part}.join(ctx, func() error {
 			_, err := h.Txn(context.Background(), EphemeralOp(path, part.spec.Data)) // ends with the session

@@ -26,7 +26,6 @@ type claim struct {
 	sess   *session.Session
 	spec   *Spec
 	named  *NameSpec // of a name and of a part, or nil
-	proof  []Op      // of the name
 	part   *Hold     // of which the node is a part, or nil
 	node   znode.Node
 	joined time.Time
@@ -34,17 +33,17 @@ type claim struct {
 
 	mu       sync.Mutex
 	waker    session.Waker  // of the one who waits for its turn, or nil
-	asked    bool           // for the hold, by a revocation
 	revoked  session.Signal // that it was asked
 	gone     error          // why the node is not ours any more, or nil
 	parts    []*claim       // what was made for it; see recipe.Attach
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
 	removal  *removal       // once the node is to be deleted
+	asked    bool           // for the hold, by a revocation
 	retained bool           // its hold is lost, and the node is to be taken back; see [NameSpec]
-	foreign  string         // the contender that was reported last as one that cannot be honoured
 	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting bool           // whether a transaction that deletes the node is under way
+	foreign  string         // the contender that was reported last as one that cannot be honoured
 	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones
 }
 
@@ -53,6 +52,14 @@ func (c *Client) newClaim(spec *Spec, stem string) *claim {
 	cl := &claim{client: c, spec: spec, joined: time.Now()}
 	cl.node.Dir, cl.node.Stem = c.full(spec.Line.Dir), stem
 	return cl
+}
+
+// proof are the checks that are true only while the claim owns its name.
+func (cl *claim) proof() []Op {
+	if cl.named == nil {
+		return nil
+	}
+	return cl.named.Proof
 }
 
 // enter registers the claim in its session.

@@ -149,7 +149,7 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 
 func (h *Hold) txn(ctx context.Context, ops []Op) ([]Result, error) {
 	cl := h.claim
-	own := append([]Op{CheckOp(cl.path(), cl.node.Version())}, cl.proof...)
+	own := append([]Op{CheckOp(cl.path(), cl.node.Version())}, cl.proof()...)
 	results, err := cl.client.txn(ctx, cl.sess, append(own, ops...))
 	if single, ok := err.(*TxnError); ok && single.Index == 0 && errors.Is(err, ErrBadVersion) {
 		written, unknown := cl.node.Rewritten(ctx)

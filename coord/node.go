@@ -24,6 +24,13 @@ type Stat struct {
 	Children            int32
 }
 
+func statOf(s wire.Stat) Stat {
+	return Stat{
+		s.Czxid, s.Mzxid, s.Pzxid, time.UnixMilli(s.Created), time.UnixMilli(s.Modified),
+		s.Version, s.Cversion, s.Aversion, s.Owner, s.DataLength, s.Children,
+	}
+}
+
 // read repeats a read over lost connections and lost sessions until it is
 // answered or ctx ends.
 func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (value T, err error) {
@@ -113,7 +120,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	n, err := read(ctx, c, "get", path, func(s *session.Session, full string) (session.Node, error) {
 		return s.Get(ctx, full)
 	})
-	return n.Data, Stat(n.Stat), err
+	return n.Data, statOf(n.Stat), err
 }
 
 // Exists reports whether a node exists: one request. It needs no permission to
@@ -122,7 +129,7 @@ func (c *Client) Exists(ctx context.Context, path string) (Stat, bool, error) {
 	n, err := read(ctx, c, "exists", path, func(s *session.Session, full string) (session.Node, error) {
 		return s.Exists(ctx, full)
 	})
-	return Stat(n.Stat), n.Exists, err
+	return statOf(n.Stat), n.Exists, err
 }
 
 // Children lists the names of a node's children in no particular order: one

@@ -40,7 +40,7 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
 func (cl *claim) atOnce(remove func()) error {
-	if cl.gone != nil || cl.unsure || len(cl.parts)+len(cl.along) > 0 || cl.under.Idle() != nil || len(cl.node.Proof) > 0 {
+	if cl.gone != nil || cl.unsure || len(cl.parts)+len(cl.along) > 0 || cl.under.Idle() != nil || len(cl.proof()) > 0 {
 		return cl.sess.Go(remove)
 	}
 	r := cl.removal
@@ -141,7 +141,7 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 // the other. Where that is refused, the nodes are deleted one by one.
 func (r *removal) removeWith(parts []*claim) error {
 	cl := r.claim
-	ctx, ops := context.Background(), append(cl.proof, DeleteOp(cl.path(), cl.node.Version()))
+	ctx, ops := context.Background(), append(cl.proof(), DeleteOp(cl.path(), cl.node.Version()))
 	for _, part := range parts {
 		ops = append(ops, DeleteOp(part.path(), -1))
 	}

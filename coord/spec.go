@@ -10,6 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Spec describes a claim in a line.
@@ -157,10 +158,10 @@ func (s NameSpec) claim(ctx context.Context, c *Client) (cl *claim, err error) {
 		s.Data = c.dataWithin(ctx)
 	}
 	cl = c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Recipe: cmp.Or(s.Recipe, dir), Exclusive: s.Exclusive, Unlisted: true}, name)
-	cl.named, cl.proof = &s, slices.Clip(s.Proof)
-	cl.node.Plain, cl.node.Shared, cl.node.Data = true, true, s.Data
+	s.Proof = slices.Clip(s.Proof)
+	cl.named, cl.node.Plain = &s, &znode.Plain{Shared: true, Data: s.Data}
 	if len(s.Proof) > 0 {
-		cl.node.Proof, err = c.requests(s.Proof)
+		cl.node.Plain.Proof, err = c.requests(s.Proof)
 	}
 	return cl, err
 }

@@ -128,7 +128,7 @@ func (c *Client) results(ops []Op, replies []wire.Result, err error) ([]Result, 
 	}
 	results := make([]Result, len(replies))
 	for i, r := range replies {
-		results[i] = Result{Path: c.relative(r.Path), Stat: Stat(r.Stat)}
+		results[i] = Result{Path: c.relative(r.Path), Stat: statOf(r.Stat)}
 		if ops[i].kind == wire.OpSet {
 			c.clock.hear(results[i].Stat)
 		}

@@ -154,7 +154,6 @@ type watched struct {
 }
 
 type reading struct {
-	path  string
 	watch *session.Watch
 	kind  session.Kind
 	told  bool // the watch wakes the waiter
@@ -176,7 +175,7 @@ func (v *View) Get(path string) ([]byte, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, err
 	}
-	return slices.Clone(w.Data), Stat(w.Stat), nil
+	return slices.Clone(w.Data), statOf(w.Stat), nil
 }
 
 // Peek is [View.Get] of a node that this process watches already. It makes no
@@ -194,7 +193,7 @@ func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	defer v.mu.Unlock()
 	key := watched{path, session.Data}
 	v.note(key, w, v.previous(key))
-	return slices.Clone(w.Data), Stat(w.Stat), true
+	return slices.Clone(w.Data), statOf(w.Stat), true
 }
 
 // Children lists the names of a node's children in no particular order. A
@@ -206,7 +205,7 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, err
 	}
-	return slices.Clone(w.Children), Stat(w.Stat), nil
+	return slices.Clone(w.Children), statOf(w.Stat), nil
 }
 
 // ChildrenIfAny is [View.Children] of a directory that may be missing: it is
@@ -334,7 +333,7 @@ func (v *View) note(key watched, w *session.Watch, previous *reading) {
 	} else {
 		v.learned = true
 	}
-	v.read = append(v.read, reading{key.path, w, key.kind, told})
+	v.read = append(v.read, reading{w, key.kind, told})
 }
 
 // hasGone reports whether a node has been deleted since the look before this
@@ -351,7 +350,7 @@ func (v *View) previous(key watched) *reading {
 		v.last = make(map[watched]*reading, len(v.before))
 		for i := range v.before {
 			r := &v.before[i]
-			v.last[watched{r.path, r.kind}] = r
+			v.last[watched{v.client.relative(r.watch.Path), r.kind}] = r
 		}
 	}
 	return v.last[key]

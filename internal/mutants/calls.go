@@ -6,7 +6,7 @@ import "slices"
 // answers, and which caller is told what.
 var calls = []mutant{
 	off("watches: a failure that is older than the call is no answer to it", in(coord, "TestAWatchSeesWhat"),
-		"Watches.Await", `if a.watch.err != nil && a.shared {`, `if false {`),
+		"Watches.Await", `if a.setting.err != nil && a.shared {`, `if false {`),
 	off("listings: two of a directory are under way, and the other callers share the next", in(coord, "TestACrowdInOneClientListsTogether"),
 		"Listings.next", `of.waiting = of.flying == listingsAhead`, `of.waiting = false`),
 	off("window: a tick that is told is believed", in(coord, "TestALongTickIsBelieved"),

@@ -19,7 +19,7 @@ var holds = []mutant{
 	off("a transaction of a hold checks the hold's node", in(coord, "TestATxnOfALostHoldWritesNothing"),
 		"Hold.txn", `CheckOp(cl.path(), cl.node.Version())`, `CheckOp("/", -1)`),
 	off("a transaction of a name makes its checks", in(coord, "TestATransactionOfANameThatAnotherHas"),
-		"Hold.txn", `, cl.proof...)`, `)`),
+		"Hold.txn", `, cl.proof()...)`, `)`),
 	off("a name whose proof is gone is released", in(coord, "TestANameWhoseProofIsGone"),
 		"Hold.ownFailure", `single.Index == 0)`, `true)`),
 	off("a sequential node is made within the chroot", in(coord, "TestASequentialNodeBelow"),

@@ -62,7 +62,7 @@ var line = []mutant{
 	off("a node of another claim is no stray", in(coord, "TestANodeThatAServerMakesLate"),
 		"Node.strays", `|| known[path]`, ``),
 	off("a deletion without a GUID is not repeated unawares", in(coord, "TestADeletionThatIsRepeatedSparesTheNextOwner"),
-		"Node.Delete", `(n.Plain || n.Nameless) && n.hasGone()`, `n.Plain && n.hasGone()`),
+		"Node.Delete", `(n.Plain != nil || n.Nameless) && n.hasGone()`, `n.Plain != nil && n.hasGone()`),
 	off("what a former session has left is known by its owner", in(coord, "TestAfterALostSessionNodesOfOthersStay"),
 		"claim.removeFormer", `if !there || stat.Owner != cl.sess.ID() {`, `if !there || stat.Owner == 0 {`),
 	off("a hold of another line in the directory is another", in(coord, "TestSeveralDescribedLinesShareADirectory"),

@@ -24,6 +24,7 @@ type Session struct {
 	conn   *zk.Conn
 	window window.Window
 	clock  window.Clock
+	begun  time.Time
 	ending context.Context // ends with the session; its cause says why
 	end    context.CancelCauseFunc
 	kick   chan struct{} // wakes the supervisor
@@ -72,8 +73,8 @@ func start(cfg *Config, before int64) (*Session, error) {
 	ending, end := context.WithCancelCause(context.Background())
 	s := &Session{
 		cfg: cfg, log: cfg.Log, ending: ending, end: end, before: before,
-		clock: window.Clock{Suspended: cfg.Suspended},
-		kick:  make(chan struct{}, 1), up: make(chan struct{}),
+		clock: window.Clock{Suspended: cfg.Suspended}, begun: time.Now(),
+		kick: make(chan struct{}, 1), up: make(chan struct{}),
 		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1), tasks: &tasks{ending: ending},
 	}
 	s.chores.tasks = s.tasks
@@ -113,6 +114,9 @@ func (s *Session) Timeout() time.Duration {
 	defer s.mu.Unlock()
 	return s.timeout
 }
+
+// Age returns how long ago the session was begun, by the monotonic clock.
+func (s *Session) Age() time.Duration { return time.Since(s.begun) }
 
 // Done is closed when the session is over.
 func (s *Session) Done() <-chan struct{} { return s.ending.Done() }

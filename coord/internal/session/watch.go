@@ -32,16 +32,19 @@ type Watch struct {
 	Children []string
 	Stat     wire.Stat
 
-	// Watches.mu guards these. ready is closed when the fields above, or err,
-	// are set, and nil from then on.
-	ready chan struct{}
-	err   error
+	setting *setting // or nil once the fields above are set; Watches.mu guards it
 
 	mu     sync.Mutex
 	armed  bool // the server has it; Watches.mu guards it
 	fired  Fired
 	hooks  []func(Fired) // nil once fired
 	wakers []Waker       // the same
+}
+
+// setting is the request that sets a watch.
+type setting struct {
+	over chan struct{}
+	err  error // why it has failed; set when it is over
 }
 
 // Tell has the waker woken when the watch fires, or now if it has.
@@ -110,7 +113,7 @@ type armed struct {
 func (ws *Watches) Get(kind Kind, path string) *Watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if w := ws.set[armed{path, kind}]; w != nil && w.ready == nil {
+	if w := ws.set[armed{path, kind}]; w != nil && w.setting == nil {
 		return w
 	}
 	return nil
@@ -118,10 +121,10 @@ func (ws *Watches) Get(kind Kind, path string) *Watch {
 
 // Attempt is a watch that there is, or that is being set.
 type Attempt struct {
-	key    armed
-	watch  *Watch
-	ready  <-chan struct{}
-	shared bool
+	key     armed
+	watch   *Watch
+	setting *setting
+	shared  bool
 }
 
 // Begin returns the watch that there is, or begins to set one. Watches that are
@@ -131,10 +134,11 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w, shared := ws.set[key]; shared {
-		return Attempt{key, w, w.ready, true}
+		return Attempt{key, w, w.setting, true}
 	}
-	w := &Watch{Path: path, ready: make(chan struct{})}
-	arm := func() { ws.arm(key, w) }
+	w := &Watch{Path: path, setting: &setting{over: make(chan struct{})}}
+	setting := w.setting
+	arm := func() { ws.arm(key, w, setting) }
 	var err error
 	if kind == Data {
 		err = ws.arming.enqueue(arm)
@@ -144,9 +148,10 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	if err == nil {
 		ws.set[key] = w
 	} else {
-		w.ready, w.err = nil, err
+		setting.err = err
+		close(setting.over)
 	}
-	return Attempt{key, w, w.ready, false}
+	return Attempt{key, w, setting, false}
 }
 
 // Await waits until the watch is set. An attempt that another caller began and
@@ -154,35 +159,37 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 // since: the node may be there by now. The next attempt was begun after that
 // failure, and so after the call.
 func (ws *Watches) Await(ctx context.Context, a Attempt) (*Watch, error) {
-	if a.ready != nil {
-		if err := await(ctx, ws.s, a.ready); err != nil {
-			return nil, err
-		}
+	if a.setting == nil {
+		return a.watch, nil
 	}
-	if a.watch.err != nil && a.shared {
+	if err := await(ctx, ws.s, a.setting.over); err != nil {
+		return nil, err
+	}
+	if a.setting.err != nil && a.shared {
 		again := ws.Begin(a.key.kind, a.key.path)
 		again.shared = false
 		return ws.Await(ctx, again)
 	}
-	return a.watch, a.watch.err
+	return a.watch, a.setting.err
 }
 
 // arm sets the watch. It is not bound to the context of the first caller, since
 // others may wait for the same watch by now.
-func (ws *Watches) arm(key armed, w *Watch) {
-	if w.err = ws.s.awaitUp(context.Background()); w.err == nil {
-		w.err = ws.read(key, w)
+func (ws *Watches) arm(key armed, w *Watch, setting *setting) {
+	err := ws.s.awaitUp(context.Background())
+	if err == nil {
+		err = ws.read(key, w)
 	}
-	if errors.Is(w.err, zk.ErrNoAuth) && key.kind == Data {
-		w.err = ws.armByParent(key, w)
+	if errors.Is(err, zk.ErrNoAuth) && key.kind == Data {
+		err = ws.armByParent(key, w)
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if w.err != nil && ws.set[key] == w {
+	if err != nil && ws.set[key] == w {
 		delete(ws.set, key)
 	}
-	close(w.ready)
-	w.ready = nil
+	setting.err, w.setting = err, nil
+	close(setting.over)
 }
 
 func (ws *Watches) read(key armed, w *Watch) error {

@@ -69,7 +69,7 @@ func committed(zxid int64, code int32) bool {
 // Stat is what ZooKeeper keeps about a node.
 type Stat struct {
 	Czxid, Mzxid, Pzxid int64
-	Created, Modified   time.Time
+	Created, Modified   int64 // milliseconds since 1970
 	Version             int32
 	Cversion            int32
 	Aversion            int32
@@ -244,7 +244,7 @@ func (d *Decoder) Stat() Stat {
 	b := d.take(statSize)
 	return Stat{
 		Czxid: int64At(b, 0), Mzxid: int64At(b, 8), Pzxid: int64At(b, 60),
-		Created: time.UnixMilli(int64At(b, 16)), Modified: time.UnixMilli(int64At(b, 24)),
+		Created: int64At(b, 16), Modified: int64At(b, 24),
 		Version: int32At(b, 32), Cversion: int32At(b, 36), Aversion: int32At(b, 40),
 		Owner: int64At(b, 44), DataLength: int32At(b, 52), Children: int32At(b, 56),
 	}

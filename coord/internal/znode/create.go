@@ -42,8 +42,8 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 		case !IsLost(err):
 			return err
 		}
-		if barred := nodes[0].Barred; barred != nil {
-			if err := barred(); err != nil { // which may be a lost connection
+		if plain := nodes[0].Plain; plain != nil && plain.Barred != nil {
+			if err := plain.Barred(); err != nil { // which may be a lost connection
 				return err
 			}
 		}
@@ -137,7 +137,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 
 // MayHave reports whether a name in the directory can be the node's.
 func (n *Node) MayHave(name string) bool {
-	if n.Plain {
+	if n.Plain != nil {
 		return name == n.Stem
 	}
 	after, ok := strings.CutPrefix(name, n.Stem)
@@ -162,11 +162,11 @@ func (n *Node) examine(ctx context.Context, name string) (session.Node, ownershi
 		node, err = n.sess.Exists(ctx, path)
 	}
 	switch {
-	case !n.Plain:
+	case n.Plain == nil:
 		return node, ours, err
 	case unreadable:
 		return node, unknown, err
-	case string(node.Data) == string(n.Data):
+	case string(node.Data) == string(n.Plain.Data):
 		return node, ours, err
 	case n.host.IsRequest(node.Data):
 		return node, unknown, err
@@ -177,10 +177,11 @@ func (n *Node) examine(ctx context.Context, name string) (session.Node, ownershi
 // proven reports whether the proof holds: that a node of this name and session
 // is this one, and not another of the same name.
 func (n *Node) proven(ctx context.Context) (bool, error) {
-	if len(n.Proof) == 0 {
+	proof := n.proof()
+	if len(proof) == 0 {
 		return true, nil
 	}
-	replies, err := n.sess.Txn(ctx, n.Proof)
+	replies, err := n.sess.Txn(ctx, proof)
 	if session.Refused(replies) >= 0 {
 		return false, nil
 	}

@@ -226,7 +226,10 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	if err != nil || czxid == 0 {
 		return err == nil
 	}
-	stray := &Node{Shared: n.Shared, Proof: n.Proof, host: n.host, sess: n.sess, path: Join(n.Dir, name), czxid: czxid}
+	stray := &Node{host: n.host, sess: n.sess, path: Join(n.Dir, name), czxid: czxid}
+	if n.Plain != nil {
+		stray.Plain = &Plain{Shared: n.Plain.Shared, Proof: n.Plain.Proof}
+	}
 	switch err := stray.DeleteOnce(); {
 	case err == nil:
 		n.host.Tell(RemovedLate, stray, nil)
@@ -252,9 +255,9 @@ func (n *Node) lateAs(ctx context.Context, name string) (czxid int64, err error)
 			return 0, err
 		case err != nil || !node.Exists || node.Stat.Owner != n.sess.ID():
 			return 0, nil
-		case n.Plain && as == another:
+		case n.Plain != nil && as == another:
 			return 0, nil
-		case !n.Plain, node.Stat.Czxid == czxid:
+		case n.Plain == nil, node.Stat.Czxid == czxid:
 			return node.Stat.Czxid, nil
 		case n.isWanted(as):
 			return 0, nil
@@ -270,8 +273,8 @@ func (n *Node) lateAs(ctx context.Context, name string) (czxid int64, err error)
 // data.
 func (n *Node) isWanted(as ownership) bool {
 	for _, other := range n.host.Others(n.sess) {
-		if other != n && other.Plain && other.Dir == n.Dir && other.Stem == n.Stem &&
-			(as == unknown || string(other.Data) == string(n.Data)) {
+		if other != n && other.Plain != nil && other.Dir == n.Dir && other.Stem == n.Stem &&
+			(as == unknown || string(other.Plain.Data) == string(n.Plain.Data)) {
 			return true
 		}
 	}

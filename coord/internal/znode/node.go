@@ -21,21 +21,14 @@ type Node struct {
 	// Stem is what the name begins with. It carries a GUID, and a sequence
 	// number follows where that is asked for; or it is Plain.
 	Stem string
+	// Plain: the stem is the whole name, one that this session may use more
+	// than once.
+	Plain *Plain
 	// Nameless: the stem has no GUID. See [Node.AwaitTurn].
 	Nameless bool
-	// Plain: the stem is the whole name, one that this session may use more
-	// than once. The data distinguish its nodes.
-	Plain bool
-	// Shared: other clients may want the same name. The request that creates
-	// the node also sets its data, which makes its version 1.
-	Shared bool
-	// Data says whose a plain node is.
-	Data []byte
-	// Proof lists checks that are true only while a shared node is this one.
-	Proof []wire.Op
-	// Barred says why no further attempt to make the node may begin, or nil; it
-	// may itself be nil.
-	Barred func() error
+
+	live        atomic.Bool // made, and not known to be gone
+	unwatchable atomic.Bool // it was reported that it may not be watched
 
 	host  *Host
 	sess  *session.Session
@@ -46,19 +39,33 @@ type Node struct {
 	path  string
 	czxid int64
 
-	live    atomic.Bool  // made, and not known to be gone
-	written atomic.Int32 // how often others have written into it, as far as is known
-
-	seen        time.Time                     // when it was last found to be there
-	watch       atomic.Pointer[session.Watch] // the newest on it
-	soon        atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
-	unwatchable atomic.Bool                   // it was reported that it may not be watched
+	seen  time.Duration                 // when it was last found to be there, in the session's age
+	watch atomic.Pointer[session.Watch] // the newest on it
+	soon  atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
 
 	trouble atomic.Pointer[error] // what the servers answered last to the deletion
 }
 
+// Plain is what a node needs whose name is its stem.
+type Plain struct {
+	Data []byte // distinguishes the nodes of the name
+	// Shared: other clients may want the same name. The request that creates
+	// the node also sets its data, which makes its version 1.
+	Shared bool
+	// Proof lists checks that are true only while a shared node is this one.
+	Proof []wire.Op
+	// Barred says why no further attempt to make the node may begin, or nil; it
+	// may itself be nil.
+	Barred func() error
+
+	written atomic.Int32 // how often others have written into it, as far as is known
+}
+
 // Init prepares a node, which is not to be copied from then on.
-func (n *Node) Init(h *Host, s *session.Session, owner Owner) { n.host, n.sess, n.owner = h, s, owner }
+func (n *Node) Init(h *Host, s *session.Session, owner Owner) {
+	n.host, n.sess, n.owner = h, s, owner
+	n.seen = -watchDelay // never
+}
 
 // Path returns the server's path of the node, or "" until it is made.
 func (n *Node) Path() string { return n.path }
@@ -84,10 +91,10 @@ func Join(dir, name string) string {
 // Made notes that the node was made.
 func (n *Node) Made(path string, czxid int64) {
 	n.path, n.czxid = path, czxid
-	if !n.Plain {
+	if n.Plain == nil {
 		n.Stem = n.Name()[:len(n.Stem)] // one string for both
 	}
-	n.seen = time.Now()
+	n.seen = n.sess.Age()
 	n.live.Store(true)
 	n.EndTurn()
 }
@@ -99,21 +106,23 @@ func (n *Node) Forget() { n.live.Store(false) }
 // Version is what the node's version must be for it to be this one: any, where
 // no other client can make a node of its name.
 func (n *Node) Version() int32 {
-	if !n.Shared {
+	if !n.isShared() {
 		return -1
 	}
-	return 1 + n.written.Load()
+	return 1 + n.Plain.written.Load()
 }
 
 // Rewritten reports whether the node is still this one although its version has
 // changed, because another client wrote into it, for example to ask for it. It
 // takes note of the new version, and fails when ctx or the session ends first.
 func (n *Node) Rewritten(ctx context.Context) (bool, error) {
-	if !n.Shared {
+	if !n.isShared() {
 		return false, nil
 	}
 	return n.isThere(ctx)
 }
+
+func (n *Node) isShared() bool { return n.Plain != nil && n.Plain.Shared }
 
 // isThere reports whether the node of the name is this one, as the server that
 // is connected shows it, and takes note of its version.
@@ -122,7 +131,9 @@ func (n *Node) isThere(ctx context.Context) (bool, error) {
 	if err != nil || !node.Exists || node.Stat.Owner != n.sess.ID() || n.czxid != 0 && n.czxid != node.Stat.Czxid {
 		return false, err
 	}
-	n.written.Store(node.Stat.Version - 1)
+	if n.Plain != nil {
+		n.Plain.written.Store(node.Stat.Version - 1)
+	}
 	return true, nil
 }
 
@@ -140,7 +151,7 @@ func (n *Node) Delete(once func() error) error {
 			return nil
 		case n.sess.Err() != nil:
 		case IsLost(err):
-			if (n.Plain || n.Nameless) && n.hasGone() {
+			if (n.Plain != nil || n.Nameless) && n.hasGone() {
 				return nil
 			}
 		case errors.Is(err, zk.ErrNoAuth):
@@ -207,13 +218,14 @@ func (n *Node) DeleteOnce() error {
 }
 
 func (n *Node) deleteProven(ctx context.Context) error {
-	if len(n.Proof) == 0 {
+	proof := n.proof()
+	if len(proof) == 0 {
 		return n.sess.Delete(ctx, n.path, n.Version())
 	}
 	del := wire.Op{Kind: wire.OpDelete, Path: n.path, Version: n.Version()}
-	replies, err := n.sess.Txn(ctx, append(slices.Clone(n.Proof), del))
+	replies, err := n.sess.Txn(ctx, append(slices.Clone(proof), del))
 	switch at := session.Refused(replies); {
-	case at < 0 || at == len(n.Proof):
+	case at < 0 || at == len(proof):
 		return err
 	case errors.Is(err, zk.ErrNoNode):
 		return n.sess.Delete(ctx, n.path, n.Version())
@@ -221,4 +233,12 @@ func (n *Node) deleteProven(ctx context.Context) error {
 		return zk.ErrNoNode // by the proof, the node is another's by now
 	}
 	return err
+}
+
+// proof are the checks that show whose the node is.
+func (n *Node) proof() []wire.Op {
+	if n.Plain == nil {
+		return nil
+	}
+	return n.Plain.Proof
 }

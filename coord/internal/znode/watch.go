@@ -118,14 +118,14 @@ func (n *Node) WatchNoMore() {
 
 // Seen notes that the node was found to be there just now.
 func (n *Node) Seen() {
-	n.seen = time.Now()
+	n.seen = n.sess.Age()
 	n.watchAfter(watchDelay)
 }
 
 // Known reports whether the node was seen just now, or is watched.
 func (n *Node) Known() bool {
 	w := n.watch.Load()
-	return time.Since(n.seen) < watchDelay || w != nil && w.Fired() == session.Pending
+	return n.sess.Age()-n.seen < watchDelay || w != nil && w.Fired() == session.Pending
 }
 
 // Look reads and watches the node, unless it is known to be there. It fails
