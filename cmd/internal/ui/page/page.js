@@ -266,15 +266,53 @@ const lateness = (job) => (job.due && job.begun ? job.begun - job.due : 0);
 function strip(width, recipe, height) {
   const keys = recipe.keys, each = width / keys.length;
   return keys.map((k, n) => {
-    const x = n * each, w = Math.max(0.5, each - (each > 4 ? 1 : 0));
-    const state = !k.owner ? "unowned" : seen.silent[k.session] ? "silent" : k.moving ? "moving" : "owned";
-    const cell = svg("g", { class: "key", "data-key": k.key, "data-owner": k.owner, "data-state": state },
-      svg("title", {}, k.key + ": " + (k.owner || "nobody") + (k.moving ? ", moves to " + (k.desired || "nobody") : "") + (state === "silent" ? ", silent" : "")),
-      svg("rect", k.owner ? { class: shape.colour(k.owner), x, y: 2, width: w, height: height - 4 } : { class: "frame crashed", x: x + 1, y: 3, width: Math.max(0.5, w - 2), height: height - 6 }));
-    if (state === "moving") cell.append(svg("path", { class: "known", d: `M${x} 2h${Math.min(w, 9)}l-${Math.min(w, 9)} 9z` }), svg("path", { class: "warn-fill", fill: "none", stroke: "#fff", d: `M${x + w / 2 - 3} ${height / 2 - 3}l4 3l-4 3` }));
-    if (state === "silent") cell.append(svg("path", { class: "hatch", d: `M${x} ${height - 3}L${x + w} 3` }));
-    return cell;
+    const state = shape.keyState(k, seen.silent);
+    return keyCell({ key: k.key, state, owner: k.owner, to: k.moving ? k.desired || "nobody" : "" }, n * each, 2, Math.max(0.5, each - (each > 4 ? 1 : 0)), height - 4);
   });
+}
+
+// keyCell draws a key: filled if somebody has it, with an arrow if it moves,
+// crossed if its owner is silent, and a dashed frame if nobody has it, or not
+// yet.
+function keyCell({ key, state, owner, to, from }, x, y, w, h) {
+  const said = state === "coming" ? "comes from " + from : (owner || "nobody") + (to ? ", moves to " + to : "") + (from ? ", came from " + from : "") + (state === "silent" ? ", silent" : "");
+  const framed = state === "unowned" || state === "coming";
+  const cell = svg("g", { class: "key", "data-key": key, "data-owner": owner, "data-state": state, "data-to": to || undefined, "data-from": from },
+    svg("title", {}, key + ": " + said),
+    svg("rect", framed ? { class: "frame dashed " + state, x: x + 1, y: y + 1, width: Math.max(0.5, w - 2), height: h - 2 } : { class: shape.colour(owner), x, y, width: w, height: h }));
+  if (to && !framed) cell.append(svg("path", { class: "known", d: `M${x + w} ${y}v${h}h${-Math.min(w / 2, 5)}l${Math.min(w / 2, 5)} ${-h / 2}l${-Math.min(w / 2, 5)} ${-h / 2}z` }));
+  if (state === "silent") for (let at = Math.min(w, 6); at <= w; at += 8) cell.append(svg("path", { class: "cross", d: `M${x + at - Math.min(w, 6)} ${y + h}L${x + at} ${y}` }));
+  if (state !== "coming" && from) cell.append(svg("path", { class: "known", d: `M${x} ${y}v${h}l${Math.min(w / 2, 5)} ${-h / 2}z` }));
+  return cell;
+}
+
+const mostLabelled = 400; // keys, which are small squares otherwise
+
+// grid draws the members of shards as columns, and keys as cells in them.
+function grid(width, row, since) {
+  const columns = shape.columns(row.recipe, seen.silent), came = shape.cameFrom(row.intervals, since);
+  const beside = Math.max(1, Math.min(columns.length, Math.floor(width / 84))), wide = Math.min(190, width / beside), cell = wide - 6;
+  const labelled = row.recipe.keys.length <= mostLabelled, line = labelled ? 17 : 12, inLine = labelled ? 1 : Math.max(1, Math.floor(cell / 12));
+  const all = [];
+  let top = 0;
+  for (let band = 0; band < columns.length; band += beside) {
+    const some = columns.slice(band, band + beside);
+    some.forEach((c, n) => {
+      const x = n * wide;
+      const has = c.cells.filter((k) => k.state !== "coming").length;
+      const said = (c.silent ? "silent, " : "") + plural(has, "key", "keys");
+      all.push(svg("g", { class: "member", "data-member": c.owner, "data-keys": has, "data-silent": c.silent || undefined },
+        svg("text", { class: c.owner ? "strong" : "strong bad", x, y: top + 12 }, fitted(c.owner || "nobody", cell)), svg("text", { class: c.silent ? "bad" : "faint", x, y: top + 26 }, fitted(said, cell))));
+      c.cells.forEach((k, i) => {
+        const left = x + (i % inLine) * 12, y = top + 32 + Math.floor(i / inLine) * line;
+        const drawn = keyCell({ ...k, owner: k.state === "coming" ? "" : c.owner, from: k.from ?? came.get(k.key) }, left, y, labelled ? cell : 10, line - 2);
+        if (labelled) drawn.append(svg("text", { class: c.owner && k.state !== "coming" ? "on" : "faint", x: left + 7, y: y + 12 }, fitted(k.state === "coming" ? k.key + " ← " + k.from : k.key + (k.to ? " → " + k.to : ""), cell - 12)));
+        all.push(drawn);
+      });
+    });
+    top += 40 + Math.max(...some.map((c) => Math.ceil(c.cells.length / inLine))) * line;
+  }
+  return svg("svg", { height: top, "aria-hidden": "true" }, ...all);
 }
 
 // --- what a row shows
@@ -437,9 +475,9 @@ function bigPicture(row, width) {
   }
   if (r?.keys?.length) {
     const lanes = Map.groupBy(row.intervals, (i) => i.lane ?? "");
-    const legend = make("p", "", ...r.members.map((m) => make("span", "", legendOf(m), m + " has " + r.keys.filter((k) => k.owner === m).length + "  ")));
+    const legend = "who has each key: → moves away, dashed comes or is nobody's, striped is of a silent member, notched on the left has come in the time shown";
     const drawing = [...r.keys].filter((k) => lanes.has(k.key)).slice(0, 60).flatMap((k, n) => [...bars(sc, lanes.get(k.key), n * 15, 13, false), svg("text", { class: "on", x: 3, y: n * 15 + 11 }, fitted(k.key, 90))]);
-    return [legend, figure("who had each key", Math.min(60, r.keys.length) * 15, drawing)];
+    return [make("div", "big", make("p", "quiet", legend), grid(width, row, sc.from)), figure("who had each key", Math.min(60, r.keys.length) * 15, drawing)];
   }
   if (r?.jobs) return [figure(row.kind === "cron" ? "slots: done |, failed ×, under way ▷, unfinished △; a line below says how late" : "attempts: done |, failed ×, under way ▷, unfinished △", 40, ticks(sc, r.jobs, r.schedule?.next, 40))];
   if (!exclusive.includes(row.kind)) {

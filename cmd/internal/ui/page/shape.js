@@ -155,6 +155,36 @@ export function rowsOf(seen, now) {
   return rows;
 }
 
+// keyState is how a key of shards stands.
+export function keyState(k, silent) {
+  return !k.owner ? "unowned" : silent[k.session] ? "silent" : k.moving ? "moving" : "owned";
+}
+
+// columns are the members of shards, and nobody if nobody has some keys: each
+// with the keys that it has, and those that come to it.
+export function columns({ members, keys }, silent) {
+  const owners = [...new Set([...members, ...keys.map((k) => k.owner)])].filter(Boolean);
+  if (keys.some((k) => !k.owner)) owners.push("");
+  return owners.map((owner) => ({
+    owner, silent: keys.some((k) => k.owner === owner && silent[k.session]),
+    cells: keys.flatMap((k) => {
+      if (k.owner === owner) return [{ key: k.key, state: keyState(k, silent), to: k.moving ? k.desired || "nobody" : "", session: k.session }];
+      return k.desired === owner && (k.moving || !k.owner) ? [{ key: k.key, state: "coming", from: k.owner || "nobody" }] : [];
+    }),
+  }));
+}
+
+// cameFrom are the members from which keys have come since a time.
+export function cameFrom(intervals, from) {
+  const came = new Map(), last = new Map();
+  for (const i of intervals.filter((i) => !i.nobody)) {
+    const was = last.get(i.lane);
+    if (was && was.owner !== i.owner && i.begin[1] >= from) came.set(i.lane, was.owner);
+    last.set(i.lane, i);
+  }
+  return came;
+}
+
 // chips are what there is and what is odd, each a filter.
 export const chips = {
   held: ["held", "held", (r) => r.holders.length > 0],
