@@ -16,13 +16,14 @@ type Look struct {
 
 // Path is what a look has shown of one path.
 type Path struct {
-	Kind    string
-	Lanes   []string // what has holders of its own, such as the keys of shards; nil: the path itself; none: nothing has holders
-	Holders []Holder
-	Others  []string // the sessions of those who wait
-	Waiting int
-	Stamp   string // read before the path: as long as it stays the same, nobody has come and nobody has gone; "": not known
-	Queue   *Queue // of a queue
+	Kind     string
+	Lanes    []string // what has holders of its own, such as the keys of shards; nil: the path itself; none: nothing has holders
+	Holders  []Holder
+	Others   []string // the sessions of those who wait
+	Waiting  int
+	Stamp    string    // read before the path: as long as it stays the same, nobody has come and nobody has gone; "": not known
+	Queue    *Queue    // of a queue
+	Schedule *Schedule // of a schedule
 }
 
 // Holder is who holds a path, or a lane of it.
@@ -70,6 +71,8 @@ type History struct {
 	last    int64       // ID
 	dropped int
 
+	skips []Skip // in the order in which looks have shown them
+
 	points   int
 	chunks   []*Chunk // in the order in which they were begun
 	sessions map[string]*session
@@ -79,13 +82,14 @@ type History struct {
 
 // track is what is remembered of a path.
 type track struct {
-	kind  string
-	plain bool      // it has holders, and no lanes
-	seen  Span      // the last look at it
-	found time.Time // when the last look began that found a recipe there
-	stamp string
-	lanes map[string]*lane
-	chunk *Chunk // the last
+	kind     string
+	plain    bool      // it has holders, and no lanes
+	seen     Span      // the last look at it
+	found    time.Time // when the last look began that found a recipe there
+	stamp    string
+	lanes    map[string]*lane
+	chunk    *Chunk // the last
+	schedule *Schedule
 }
 
 // lane is who holds now.
@@ -175,6 +179,7 @@ func (h *History) path(l Look, path string, t *track, p Path, again bool) {
 	}
 	t.seen, t.stamp = Span{l.Began, l.Ended}, p.Stamp
 	h.point(t, path, l.Ended, p, again)
+	h.skip(path, t, p.Schedule)
 }
 
 func (h *History) lane(path, kind string, at *lane, holders []Holder, nobody Holder, between, before Span, still bool) {
@@ -274,6 +279,7 @@ func (h *History) forget(now time.Time) {
 	h.ended = slices.Delete(h.ended, 0, tooOld+tooMany)
 	h.runs = slices.DeleteFunc(h.runs, func(s Span) bool { return s.To.Before(old) })
 	h.forgetPoints(old)
+	h.forgetSkips(old)
 }
 
 // Dropped is how many intervals were dropped before their time, because there

@@ -94,6 +94,13 @@ func Unserved(state cron.State) string {
 	return is(!state.Next.IsZero() && len(state.Open) == 0 && since > dueFor, "nobody has begun the slot that was due %s ago", term.Age(since.Seconds()))
 }
 
+// HasSlot reports whether a slot of a schedule was chosen: it is under way, or
+// on record.
+func (r *Report) HasSlot(at time.Time) bool {
+	key := cron.Key(at)
+	return slices.Contains(r.Schedule.Open, key) || slices.ContainsFunc(r.Ledger.all, func(res once.Result) bool { return res.Key == key })
+}
+
 // conclude draws from the records of the slots how the schedule does.
 func (s *ScheduleReport) conclude(slots []once.Result) {
 	at := func(res once.Result) time.Time {

@@ -28,6 +28,7 @@ type past struct {
 	Points    map[string]points   `json:"points"`    // by number; those of a path in their order
 	Runs      [][2]moment         `json:"runs"`      // from when to when looks followed each other closely
 	Unseen    map[string]moment   `json:"unseen"`    // when the last look at a path began, if the last of all left it out
+	Skips     map[string][]skip   `json:"skips"`     // of schedules, by path
 	Dropped   int                 `json:"dropped"`   // intervals, because there were too many
 	Keep      float64             `json:"keep"`      // seconds
 }
@@ -50,6 +51,10 @@ type points struct {
 	Path string       `json:"path"`
 	At   [][9]float64 `json:"at"` // time, holders, waiting, items, in hand, dead, when the oldest was put, put, taken
 }
+
+// skip are slots that were left out: after, until, how many, and 1 if the last
+// of them is until.
+type skip [4]float64
 
 // recorder remembers what looks have shown.
 type recorder struct {
@@ -150,6 +155,9 @@ func pathOf(r look.Report) history.Path {
 	case r.Ledger != nil, r.Closed != nil:
 		p.Lanes, p.Holders = []string{}, nil
 	}
+	if r.Schedule != nil {
+		p.Schedule = &history.Schedule{Through: r.Schedule.Through, Chosen: r.HasSlot(r.Schedule.Through), LeftOut: r.Schedule.LeftOut}
+	}
 	return p
 }
 
@@ -195,7 +203,7 @@ func (r *recorder) stampOf(ctx context.Context, at string) string {
 
 func (r *recorder) past(began time.Time) past {
 	told := past{
-		Intervals: map[string]interval{}, Points: map[string]points{}, Runs: [][2]moment{}, Unseen: map[string]moment{},
+		Intervals: map[string]interval{}, Points: map[string]points{}, Runs: [][2]moment{}, Unseen: map[string]moment{}, Skips: map[string][]skip{},
 		Dropped: r.history.Dropped(), Keep: keepPast.Seconds(),
 	}
 	for _, i := range r.history.Intervals() {
@@ -206,6 +214,13 @@ func (r *recorder) past(began time.Time) past {
 	}
 	for _, s := range r.history.Runs() {
 		told.Runs = append(told.Runs, spanOf(s))
+	}
+	for _, s := range r.history.Skips() {
+		one := skip{float64(momentOf(s.After)), float64(momentOf(s.Until)), float64(s.Slots), 0}
+		if s.AtUntil {
+			one[3] = 1
+		}
+		told.Skips[s.Path] = append(told.Skips[s.Path], one)
 	}
 	for _, at := range r.history.Paths() {
 		if seen := r.history.Seen(at); seen.Before(began) {

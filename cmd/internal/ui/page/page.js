@@ -143,9 +143,10 @@ const marks = {
   "": ["ended, it is not known how", (x, y, h) => svg("circle", { class: "not-known", cx: x, cy: y + h / 2, r: 3.5 })],
 };
 
-// scale is where a time is in a drawing that is so wide.
-function scale(width) {
-  const to = now(), from = to - place.r * 60;
+// scale is where a time is in a drawing that is so wide, and ends so many
+// seconds from now.
+function scale(width, ahead = 0) {
+  const to = now() + ahead, from = now() - place.r * 60;
   const x = (t) => Math.max(0, Math.min(width, ((t - from) / (to - from)) * width));
   return { from, to, x, width };
 }
@@ -241,23 +242,47 @@ function axis(sc, y) {
   return all;
 }
 
-// ticks draws the slots of a schedule, or the attempts of a ledger.
-function ticks(sc, jobs, next, height) {
-  const all = [svg("rect", { class: "known", x: 0, y: 0, width: sc.width, height }), svg("path", { class: "grid", d: `M0 ${height / 2}h${sc.width}` })];
+// ticks draws the attempts of a ledger, or the slots of a schedule: those that
+// ran, those that were left out, and the next one. What came before the oldest
+// record is not known.
+function ticks(sc, { jobs, schedule }, skips, height) {
+  const y = height / 2, oldest = Math.min(...jobs.map((j) => j.due || j.begun)), next = schedule?.next;
+  const since = schedule && jobs.length ? sc.x(oldest) - 4 : 0;
+  const all = [...hatched(sc.width, height), svg("rect", { class: "known", x: since, y: 0, width: sc.width - since, height }), svg("path", { class: "grid", d: `M0 ${y}h${sc.width}` })];
+  for (const [after, until, n, atUntil] of skips.filter(([, until]) => until >= sc.from)) {
+    const from = sc.x(after) + 4, to = sc.x(until) + (atUntil ? 3 : -4), middle = Math.max(4, (from + to) / 2);
+    all.push(svg("g", { class: "left-out", "data-after": after, "data-until": until, "data-slots": n, "data-at-until": atUntil }, svg("title", {}, leftOut([after, until, n, atUntil])),
+      svg("path", { class: "at-looks", d: `M${from} ${y}H${Math.max(from, to)}` }),
+      svg("circle", { class: "not-known", cx: middle, cy: y, r: 5 }), svg("path", { class: "second edge", d: `M${middle - 3.5} ${y + 3.5}l7 -7` }),
+      ...(n > 1 ? [svg("text", { x: middle + 7, y: y - 3 }, String(n))] : [])));
+  }
   for (const j of jobs.filter((j) => (j.due || j.begun) >= sc.from)) {
-    const x = Math.max(4, sc.x(j.due || j.begun)), y = height / 2;
+    const x = Math.max(4, sc.x(j.due || j.begun));
     const shapes = {
       done: `M${x} ${y - 7}v14`, failed: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`, corrupt: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`,
       running: `M${x - 4} ${y - 5}l8 5l-8 5z`, unfinished: `M${x - 4} ${y + 5}h8l-4 -9z`,
     };
     const late = lateness(j) > lateAfter ? ", late by " + age(lateness(j)) : "";
-    all.push(svg("g", { class: "tick", "data-key": j.key, "data-state": j.state }, svg("title", {}, j.key + ": " + j.state + late),
+    all.push(svg("g", { class: "tick", "data-key": j.key, "data-state": j.state, "data-late": late ? lateness(j) : undefined }, svg("title", {}, j.key + ": " + j.state + late),
       ...(late ? [svg("path", { class: "unfinished", "stroke-width": 2, d: `M${x} ${y + 9}H${sc.x(j.begun)}` })] : []),
       svg("path", { class: j.state, fill: "none", "stroke-width": 2.5, d: shapes[j.state] ?? shapes.done })));
   }
-  if (next) all.push(svg("text", { class: "faint", x: sc.width - 2, y: 10, "text-anchor": "end" }, next > now() ? "next in " + age(next - now()) : "due since " + age(now() - next)));
+  if (!next) return all;
+  const x = Math.min(sc.x(next), sc.width - 2);
+  all.push(svg("g", { class: "next", "data-next": next }, svg("path", { class: "edge third", d: `M${x} ${y - 9}v18` }),
+    svg("text", { class: "faint", x: x - 3, y: 10, "text-anchor": "end" }, next > now() ? "next in " + age(next - now()) : "due since " + age(now() - next))));
   return all;
 }
+
+// leftOut says which slots were left out, as far as it is known.
+function leftOut([after, until, n, atUntil]) {
+  if (atUntil && n === 1) return "left out: " + clockOf(until);
+  return (atUntil ? n + " left out, the last at " + clockOf(until) + ", after " : n + " left out, before " + clockOf(until) + " and after ") + clockOf(after);
+}
+
+// earlier is how many slots of a schedule were left out, it is not known when.
+const earlier = (row) => (row.recipe.schedule?.left_out ?? 0) - skipsOf(row).reduce((n, s) => n + s[2], 0);
+const skipsOf = (row) => seen.skips[row.path] ?? [];
 
 const lateAfter = 5; // seconds
 const lateness = (job) => (job.due && job.begun ? job.begun - job.due : 0);
@@ -325,7 +350,7 @@ function picture(row, width, height) {
   const steps = shape.steps(row.points, seen);
   const of = (name) => steps.map((s) => ({ ...s, value: s[name] }));
   if (r?.keys?.length) return strip(width, r, height);
-  if (r?.jobs || row.kind === "cron" || row.kind === "once") return ticks(sc, r?.jobs ?? [], r?.schedule?.next, height);
+  if (r?.jobs || row.kind === "cron" || row.kind === "once") return ticks(sc, { jobs: r?.jobs ?? [], schedule: r?.schedule }, skipsOf(row), height);
   if (row.kind === "queue") return plot(sc, [{ steps: of("items"), area: true }], height);
   if (!exclusive.includes(row.kind)) return [...plot(sc, [{ steps: of("holders"), area: true }], height, "", r?.limit || r?.round?.members)];
   return [...bars(sc, row.intervals, 0, height - 7, true), ...waiters(sc, steps, height - 6, 6)];
@@ -450,7 +475,7 @@ function drawBody(body, row) {
     if (!div.firstChild) requestAnimationFrame(drawIt); // it has no width before it is in the page
   }]);
   const tables = { contenders: row.contenders.length && contenderTable, kept: r?.slots?.kept?.length && keptTable, items: r?.queue && itemTable,
-    jobs: r?.jobs && jobTable, keys: r?.keys && keyTable, held: row.intervals.length && heldTable };
+    jobs: (r?.jobs || r?.schedule) && jobTable, keys: r?.keys && keyTable, held: row.intervals.length && heldTable };
   for (const [name, of] of Object.entries(tables)) {
     if (of) parts.push([name, newTable, (box) => table(...of(row), box)]);
   }
@@ -461,8 +486,9 @@ function bigPicture(row, width) {
   if (width <= 0) return [];
   const sc = scale(width), r = row.recipe, steps = shape.steps(row.points, seen);
   const of = (name) => steps.map((s) => ({ ...s, value: s[name] }));
-  const figure = (title, height, children) => {
-    const drawing = svg("svg", { height: height + 18, "aria-hidden": "true" }, ...children, ...axis(sc, height));
+  const figure = (title, height, children, scale = sc) => {
+    const drawn = typeof children === "function" ? children(scale) : children;
+    const drawing = svg("svg", { height: height + 18, "aria-hidden": "true" }, ...drawn, ...axis(scale, height));
     return make("div", "big", make("p", "quiet", title), drawing);
   };
   if (row.kind === "queue") {
@@ -479,7 +505,12 @@ function bigPicture(row, width) {
     const drawing = [...r.keys].filter((k) => lanes.has(k.key)).slice(0, 60).flatMap((k, n) => [...bars(sc, lanes.get(k.key), n * 15, 13, false), svg("text", { class: "on", x: 3, y: n * 15 + 11 }, fitted(k.key, 90))]);
     return [make("div", "big", make("p", "quiet", legend), grid(width, row, sc.from)), figure("who had each key", Math.min(60, r.keys.length) * 15, drawing)];
   }
-  if (r?.jobs) return [figure(row.kind === "cron" ? "slots: done |, failed ×, under way ▷, unfinished △; a line below says how late" : "attempts: done |, failed ×, under way ▷, unfinished △", 40, ticks(sc, r.jobs, r.schedule?.next, 40))];
+  if (r?.jobs || r?.schedule) {
+    const next = r.schedule?.next, ahead = next > now() ? Math.min(1.1 * (next - now()), place.r * 15) : 0;
+    const signs = "done |, failed ×, under way ▷, unfinished △";
+    return [figure(row.kind === "cron" ? "slots: " + signs + ", left out ⊘, next ┆; a line below says how late" : "attempts: " + signs, 40,
+      (sc) => ticks(sc, { jobs: r.jobs ?? [], schedule: r.schedule }, skipsOf(row), 40), scale(width, ahead))];
+  }
   if (!exclusive.includes(row.kind)) {
     const lanes = [...Map.groupBy(row.intervals.filter((i) => !i.nobody && (!i.end || i.end[1] >= sc.from)), (i) => i.node)].slice(-40);
     const most = r?.limit || r?.round?.members;
@@ -548,11 +579,16 @@ function itemTable(row) {
 
 const stateKinds = { done: "holds", failed: "bad", unfinished: "warn", corrupt: "bad" };
 
-function jobTable({ recipe: r }) {
-  return [r.schedule ? "Slots" : "Jobs", ["state", r.schedule ? "slot" : "job", "attempt", "begun", "took", ...(r.schedule ? ["late by"] : []), "by", "error"], r.jobs.map((j) => ({ key: j.key, cells: [
+function jobTable(row) {
+  const r = row.recipe, isCron = Boolean(r.schedule);
+  const lines = (r.jobs ?? []).map((j) => ({ key: j.key, at: j.due || j.begun, cells: [
     [j.state, stateKinds[j.state] ?? ""], j.key, String(j.attempt), clockOf(j.begun), j.took ? age(j.took) : "",
-    ...(r.schedule ? [lateness(j) > lateAfter ? age(lateness(j)) : ""] : []), j.by, [j.error ?? "", "wide"],
-  ] }))];
+    ...(isCron ? [lateness(j) > lateAfter ? age(lateness(j)) : ""] : []), j.by, [j.error ?? "", "wide"],
+  ] }));
+  for (const s of isCron ? skipsOf(row) : []) lines.push({ key: "left out " + s, at: s[0] + (s[1] - s[0]) / 2, cells: [["left out", "warn"], leftOut(s), "", "", "", "", "", ""] });
+  const before = isCron ? earlier(row) : 0;
+  const caption = (isCron ? "Slots" : "Jobs") + (before > 0 ? "; " + before + " more left out, before the first look at them" : "");
+  return [caption, ["state", isCron ? "slot" : "job", "attempt", "begun", "took", ...(isCron ? ["late by"] : []), "by", "error"], lines.sort((a, b) => b.at - a.at)];
 }
 
 function keyTable({ recipe: r }) {
