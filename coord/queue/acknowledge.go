@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -21,8 +22,8 @@ import (
 // [Queue.Bury]. What is left by others that remove the letter counts for no
 // other, and is deleted with the letter's story.
 func (q *Queue) Acknowledge(ctx context.Context, letters ...string) (acknowledged int, err error) {
-	dead := q.dead()
-	dir, _, err := q.client.Exists(ctx, dead.at.Entries)
+	dead := q.at.dead()
+	dir, _, err := q.client.Exists(ctx, dead.Entries)
 	for err == nil && acknowledged < len(letters) {
 		if err = dead.acknowledge(ctx, letters[acknowledged], dir); err == nil {
 			acknowledged++
@@ -34,19 +35,19 @@ func (q *Queue) Acknowledge(ctx context.Context, letters ...string) (acknowledge
 // Acknowledged lists the dead letters that are acknowledged. One request if
 // there are none, otherwise three.
 func (q *Queue) Acknowledged(ctx context.Context) ([]string, error) {
-	letters, _, err := q.dead().acknowledged(ctx)
+	letters, _, err := q.at.dead().acknowledged(ctx)
 	return letters, q.explain("list the acknowledged letters", err)
 }
 
 // acknowledge makes the node that acknowledges a letter, while there is one.
 func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) error {
-	if !isEntry(letter) {
+	if !store.IsItem(letter) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, letter)
 	}
-	return recipe.Retry(ctx, l.client, func(ctx context.Context) error {
+	return recipe.Retry(ctx, l.Client, func(ctx context.Context) error {
 		for {
-			_, err := l.client.Txn(ctx, coord.CheckOp(l.entry(letter), -1),
-				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.client.Info().Identity)))
+			_, err := l.Client.Txn(ctx, coord.CheckOp(l.Entry(letter), -1),
+				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.Client.Info().Identity)))
 			var refused *coord.TxnError
 			switch {
 			case errors.Is(err, coord.ErrNodeExists): // made before
@@ -54,7 +55,7 @@ func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) e
 			case !errors.As(err, &refused) || refused.Index == 0 || !errors.Is(err, coord.ErrNoNode):
 				return err
 			}
-			if err := l.client.EnsureDir(ctx, l.at.Acknowledged); err != nil {
+			if err := l.Client.EnsureDir(ctx, l.Acknowledged); err != nil {
 				return err
 			}
 		}
@@ -65,28 +66,28 @@ func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) e
 // come again when their directory is made anew, so it has the transaction that
 // made that, in two parts: ten digits at the end would be a contender's.
 func (l nodes) acknowledgement(letter string, dir coord.Stat) string {
-	return fmt.Sprintf("%s/%s-in-%x.%x", l.at.Acknowledged, letter, dir.Czxid>>32, uint32(dir.Czxid))
+	return fmt.Sprintf("%s/%s-in-%x.%x", l.Acknowledged, letter, dir.Czxid>>32, uint32(dir.Czxid))
 }
 
 // acknowledged lists the letters of this queue that are acknowledged, and the
 // nodes that acknowledge none that is there.
 func (l nodes) acknowledged(ctx context.Context) (letters, orphans []string, err error) {
-	nodes, err := l.client.Children(ctx, l.at.Acknowledged)
+	nodes, err := l.Client.Children(ctx, l.Acknowledged)
 	if errors.Is(err, coord.ErrNoNode) || err == nil && len(nodes) == 0 {
 		return nil, nil, nil
 	}
 	var dir coord.Stat
 	if err == nil {
-		dir, _, err = l.client.Exists(ctx, l.at.Entries)
+		dir, _, err = l.Client.Exists(ctx, l.Entries)
 	}
 	var there []string
 	if err == nil && dir.Children > 0 {
-		there, err = l.client.Children(ctx, l.at.Entries)
+		there, err = l.Client.Children(ctx, l.Entries)
 	}
 	slices.Sort(there)
 	for _, node := range nodes {
-		letter := node[:min(len(node), nameLength)]
-		if _, found := slices.BinarySearch(there, letter); found && l.at.Acknowledged+"/"+node == l.acknowledgement(letter, dir) {
+		letter := store.CutItem(node)
+		if _, found := slices.BinarySearch(there, letter); found && l.Acknowledged+"/"+node == l.acknowledgement(letter, dir) {
 			letters = append(letters, letter)
 		} else {
 			orphans = append(orphans, node)
@@ -99,15 +100,15 @@ func (l nodes) acknowledged(ctx context.Context) (letters, orphans []string, err
 // acknowledgedBy returns the node that acknowledges a letter of this queue, or
 // "".
 func (l nodes) acknowledgedBy(ctx context.Context, letter string) (node string, err error) {
-	if all, _, err := l.client.Exists(ctx, l.at.Acknowledged); err != nil || all.Children == 0 {
+	if all, _, err := l.Client.Exists(ctx, l.Acknowledged); err != nil || all.Children == 0 {
 		return "", err
 	}
-	dir, _, err := l.client.Exists(ctx, l.at.Entries)
+	dir, _, err := l.Client.Exists(ctx, l.Entries)
 	if err != nil {
 		return "", err
 	}
 	node = l.acknowledgement(letter, dir)
-	if _, there, err := l.client.Exists(ctx, node); err != nil || !there {
+	if _, there, err := l.Client.Exists(ctx, node); err != nil || !there {
 		return "", err
 	}
 	return node, nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/dispatch"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 )
 
 // MaxReason is the most bytes that the reason of a dead letter has.
@@ -44,7 +46,7 @@ type deathRecord struct {
 	Reason     string `json:"reason"`
 }
 
-func (l nodes) dead() nodes { return nodesOf(l.client, l.at.Dead) }
+func (l nodes) dead() nodes { return nodesOf(l.Client, l.Dead) }
 
 // Bury moves an item that no consumer has to the dead letters, as [Item.Bury]
 // does. name is its node's ([Peeked.Name]). [coord.ErrBusy] when a consumer has
@@ -52,9 +54,9 @@ func (l nodes) dead() nodes { return nodesOf(l.client, l.at.Dead) }
 func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	err := checkReason(reason)
 	if err == nil {
-		err = q.withFree(ctx, name, func(e entry) error {
-			return q.bury(ctx, e, deathRecord{name, deliveries(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
-				return q.remove(ctx, q.nodes, e, made...)
+		err = q.at.withFree(ctx, name, func(e store.Entry) error {
+			return q.bury(ctx, e, deathRecord{name, e.Deliveries(), q.owner, reason}, func(made ...coord.Op) error {
+				return q.remove(ctx, q.at, e, made...)
 			})
 		})
 	}
@@ -64,7 +66,7 @@ func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 // Drop removes an item that no consumer has, for good. It fails as [Queue.Bury]
 // does. Three requests.
 func (q *Queue) Drop(ctx context.Context, name string) error {
-	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, q.nodes, e) }))
+	return q.explain("drop", q.at.withFree(ctx, name, func(e store.Entry) error { return q.remove(ctx, q.at, e) }))
 }
 
 func checkReason(reason string) error {
@@ -76,20 +78,20 @@ func checkReason(reason string) error {
 
 // withFree reads an item and calls remove with it, again if the item has
 // changed meanwhile. It fails with [coord.ErrBusy] if a consumer has the item.
-func (l nodes) withFree(ctx context.Context, name string, remove func(e entry) error) error {
-	if !isEntry(name) {
+func (l nodes) withFree(ctx context.Context, name string, remove func(e store.Entry) error) error {
+	if !store.IsItem(name) {
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, name)
 	}
 	for {
-		e, err := l.get(ctx, name)
+		e, err := l.Get(ctx, name)
 		if err == nil {
-			e.acknowledged, err = l.acknowledgedBy(ctx, name)
+			e.Acknowledged, err = l.acknowledgedBy(ctx, name)
 		}
 		if err == nil {
 			err = remove(e)
 		}
 		var refused *coord.TxnError
-		if errors.As(err, &refused) && refused.Path == e.acknowledged { // swept meanwhile
+		if errors.As(err, &refused) && refused.Path == e.Acknowledged { // swept meanwhile
 			continue
 		}
 		switch {
@@ -104,31 +106,31 @@ func (l nodes) withFree(ctx context.Context, name string, remove func(e entry) e
 // remove removes an item from this queue, or its dead letters, and carries out
 // further operations. The transaction makes the item's claim, to be sure that
 // nobody has it.
-func (q *Queue) remove(ctx context.Context, from nodes, e entry, ops ...coord.Op) error {
+func (q *Queue) remove(ctx context.Context, from nodes, e store.Entry, ops ...coord.Op) error {
 	all := append([]coord.Op{
-		coord.CreateOp(from.claim(e.name), nil),
-		coord.DeleteOp(from.claim(e.name), -1),
-		coord.DeleteOp(from.entry(e.name), e.stat.Version),
+		coord.CreateOp(from.Claim(e.Name), nil),
+		coord.DeleteOp(from.Claim(e.Name), -1),
+		coord.DeleteOp(from.Entry(e.Name), e.Stat.Version),
 	}, ops...)
-	if e.acknowledged != "" {
-		all = append(all, coord.DeleteOp(e.acknowledged, -1))
+	if e.Acknowledged != "" {
+		all = append(all, coord.DeleteOp(e.Acknowledged, -1))
 	}
 	_, err := q.sends.Txn(ctx, all...)
 	return err
 }
 
 // bury removes an item by a transaction that makes its dead letter.
-func (q *Queue) bury(ctx context.Context, e entry, r deathRecord, remove func(made ...coord.Op) error) error {
-	dead := q.dead()
+func (q *Queue) bury(ctx context.Context, e store.Entry, r deathRecord, remove func(made ...coord.Op) error) error {
+	dead := q.at.dead()
 	about, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	err = dead.moveInto(ctx, func() error {
 		return remove(
-			coord.AppendOp(dead.entry(e.name[:dash+1]), e.data),
-			coord.AppendOp(dead.at.Records+"/", about))
-	}, dead.at.Records)
+			coord.AppendOp(dead.Entry(store.Prefix(store.Priority(e.Name))), e.Data),
+			coord.AppendOp(dead.Records+"/", about))
+	}, dead.Records)
 	if err == nil {
 		q.sweep(ctx)
 	}
@@ -141,12 +143,12 @@ func (l nodes) moveInto(ctx context.Context, move func() error, others ...string
 	for {
 		err := move()
 		var refused *coord.TxnError
-		if !errors.As(err, &refused) || !slices.Contains([]string{l.at.Entries, l.at.Records}, path.Dir(refused.Path)) {
+		if !errors.As(err, &refused) || !slices.Contains([]string{l.Entries, l.Records}, path.Dir(refused.Path)) {
 			return err
 		}
 		switch {
 		case errors.Is(err, coord.ErrNoNode):
-			if err := l.ensure(ctx, others...); err != nil {
+			if err := l.Ensure(ctx, others...); err != nil {
 				return err
 			}
 		case errors.Is(err, coord.ErrNodeExists): // the counter sticks
@@ -158,19 +160,19 @@ func (l nodes) moveInto(ctx context.Context, move func() error, others ...string
 }
 
 // deadLetter moves an item that was delivered too often to the dead letters,
-// unless another consumer has it, and fails with errMissed. One too large to be
-// moved is delivered again.
-func (q *Queue) deadLetter(ctx context.Context, e entry) error {
-	n := deliveries(e.stat.Version)
+// unless another consumer has it, and fails with [dispatch.ErrMissed]. One too
+// large to be moved is delivered again.
+func (q *Queue) deadLetter(ctx context.Context, e store.Entry) error {
+	n := e.Deliveries()
 	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", n)
-	err := q.bury(ctx, e, deathRecord{e.name, n, q.owner, reason}, func(made ...coord.Op) error {
-		return q.remove(ctx, q.nodes, e, made...)
+	err := q.bury(ctx, e, deathRecord{e.Name, n, q.owner, reason}, func(made ...coord.Op) error {
+		return q.remove(ctx, q.at, e, made...)
 	})
 	switch {
 	case errors.Is(err, coord.ErrTooLarge):
 		return nil
 	case err == nil, isLostRace(err), errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil:
-		return errMissed // whoever tries the item next finds out
+		return dispatch.ErrMissed // whoever tries the item next finds out
 	}
 	return err
 }
@@ -183,19 +185,19 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 // whose last consumer died is moved by the one that finds it next, and By is
 // that one: the claim, which named the dead consumer, went with its session.
 func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
-	dead := q.dead()
+	dead := q.at.dead()
 	// The letters first: one that comes meanwhile has its record by then.
-	letters, err := q.readAll(ctx, dead.at.Entries, isEntry, q.client.Get)
-	var records, acknowledged []entry
+	letters, err := q.at.readAll(ctx, dead.Entries, store.IsItem, q.client.Get)
+	var records, acknowledged []store.Entry
 	if err == nil {
-		records, err = q.readAll(ctx, dead.at.Records, anyName, q.client.Get)
+		records, err = q.at.readAll(ctx, dead.Records, anyName, q.client.Get)
 	}
 	if err == nil {
-		acknowledged, err = q.readAll(ctx, dead.at.Acknowledged, anyName, q.client.Get)
+		acknowledged, err = q.at.readAll(ctx, dead.Acknowledged, anyName, q.client.Get)
 	}
 	var dir coord.Stat
 	if err == nil && len(acknowledged) > 0 {
-		dir, _, err = q.client.Exists(ctx, dead.at.Entries)
+		dir, _, err = q.client.Exists(ctx, dead.Entries)
 	}
 	if err != nil {
 		return nil, q.explain("list the dead letters", err)
@@ -203,21 +205,21 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	about := map[int64]deathRecord{} // by czxid
 	for _, e := range records {
 		var r deathRecord
-		if json.Unmarshal(e.data, &r) == nil {
-			about[e.stat.Czxid] = r
+		if json.Unmarshal(e.Data, &r) == nil {
+			about[e.Stat.Czxid] = r
 		}
 	}
-	nodes := map[string]entry{}
+	nodes := map[string]store.Entry{}
 	for _, e := range acknowledged {
-		nodes[dead.at.Acknowledged+"/"+e.name] = e
+		nodes[dead.Acknowledged+"/"+e.Name] = e
 	}
 	all := make([]DeadLetter, len(letters))
 	for i, e := range letters {
-		r, seen := about[e.stat.Czxid], nodes[dead.acknowledgement(e.name, dir)]
+		r, seen := about[e.Stat.Czxid], nodes[dead.acknowledgement(e.Name, dir)]
 		all[i] = DeadLetter{
-			Name: e.name, Data: e.data, Priority: priority(e.name), Died: e.stat.Created,
+			Name: e.Name, Data: e.Data, Priority: store.Priority(e.Name), Died: e.Stat.Created,
 			Deliveries: r.Deliveries, Item: r.Item, By: r.By, Reason: r.Reason,
-			Acknowledged: seen.stat.Created, AcknowledgedBy: string(seen.data),
+			Acknowledged: seen.Stat.Created, AcknowledgedBy: string(seen.Data),
 		}
 	}
 	return all, nil
@@ -227,21 +229,21 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 // them, when there are more records than letters. Failed deletions are left to
 // the next sweep.
 func (q *Queue) sweep(ctx context.Context) {
-	dead := q.dead()
+	dead := q.at.dead()
 	var records, letters coord.Stat
-	err := concurrently(
-		func() (err error) { records, _, err = q.client.Exists(ctx, dead.at.Records); return err },
-		func() (err error) { letters, _, err = q.client.Exists(ctx, dead.at.Entries); return err },
+	err := store.Concurrently(
+		func() (err error) { records, _, err = q.client.Exists(ctx, dead.Records); return err },
+		func() (err error) { letters, _, err = q.client.Exists(ctx, dead.Entries); return err },
 	)
 	if err != nil || records.Children <= letters.Children {
 		return
 	}
 	// The records first: one whose letter is not there then has outlived it.
-	all, err := q.readAll(ctx, dead.at.Records, anyName, q.stat)
+	all, err := q.at.readAll(ctx, dead.Records, anyName, q.at.stat)
 	if err != nil {
 		return
 	}
-	left, err := q.readAll(ctx, dead.at.Entries, isEntry, q.stat)
+	left, err := q.at.readAll(ctx, dead.Entries, store.IsItem, q.at.stat)
 	if err != nil {
 		return
 	}
@@ -251,12 +253,12 @@ func (q *Queue) sweep(ctx context.Context) {
 	}
 	var deletes []func() error
 	for _, node := range orphans {
-		deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.at.Acknowledged+"/"+node, -1) })
+		deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.Acknowledged+"/"+node, -1) })
 	}
 	for _, r := range all {
-		if !slices.ContainsFunc(left, func(e entry) bool { return e.stat.Czxid == r.stat.Czxid }) {
-			deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.at.Records+"/"+r.name, -1) })
+		if !slices.ContainsFunc(left, func(e store.Entry) bool { return e.Stat.Czxid == r.Stat.Czxid }) {
+			deletes = append(deletes, func() error { return q.client.Delete(ctx, dead.Records+"/"+r.Name, -1) })
 		}
 	}
-	_ = concurrently(deletes...)
+	_ = store.Concurrently(deletes...)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -25,7 +26,7 @@ type Item struct {
 	version int32 // of the entry since this delivery
 	counted bool  // by the version
 	hold    *coord.Hold
-	parked  *time.Timer // of a Nack with a delay; guarded by the dispatcher
+	parked  *time.Timer // of a Nack with a delay; guarded by the hand
 }
 
 // Ack removes the item from the queue: it is done. [ErrStale] when the claim
@@ -36,7 +37,7 @@ type Item struct {
 // release has ([recipe.Grace]). One request.
 func (i *Item) Ack(ctx context.Context) error {
 	return i.settle(ctx, "ack", func(ctx context.Context) error {
-		return i.release(ctx, coord.DeleteOp(i.queue.entry(i.name), i.version))
+		return i.release(ctx, coord.DeleteOp(i.queue.at.Entry(i.name), i.version))
 	})
 }
 
@@ -55,11 +56,11 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 		if i.queue != q {
 			return q.explain("ack", fmt.Errorf("%w: item %d was received by another queue object; acknowledge it there", coord.ErrInvalid, n))
 		}
-		holds, deletes = append(holds, i.hold), append(deletes, coord.DeleteOp(q.entry(i.name), i.version))
+		holds, deletes = append(holds, i.hold), append(deletes, coord.DeleteOp(q.at.Entry(i.name), i.version))
 		each = append(each, func() error { return i.Ack(ctx) })
 	}
-	if len(items) < 2 || slices.ContainsFunc(items, q.dispatcher.isParked) {
-		return concurrently(each...)
+	if len(items) < 2 || slices.ContainsFunc(items, q.hand.isParked) {
+		return store.Concurrently(each...)
 	}
 	err := finishing(ctx, func(ctx context.Context) error { return q.sends.Release(ctx, holds, deletes...) })
 	if isUnsent(err) { // there is no more time
@@ -68,10 +69,10 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 		}
 	}
 	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
-		return concurrently(each...)
+		return store.Concurrently(each...)
 	}
 	for _, i := range items {
-		q.dispatcher.settled(i, err != nil)
+		q.settled(i, err != nil)
 	}
 	return q.explain("ack", err)
 }
@@ -90,7 +91,7 @@ func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 }
 
 func (i *Item) nack(ctx context.Context, delay time.Duration) error {
-	if limit := i.queue.dispatcher.limit; limit > 0 && deliveries(i.version) >= limit {
+	if limit := i.queue.limit; limit > 0 && store.Deliveries(i.version) >= limit {
 		err := i.bury(ctx, fmt.Sprintf("given back after %d deliveries", i.Deliveries))
 		if !errors.Is(err, coord.ErrTooLarge) && !errors.Is(err, coord.ErrSequenceExhausted) {
 			return err
@@ -104,7 +105,7 @@ func (i *Item) nack(ctx context.Context, delay time.Duration) error {
 		return err
 	})
 	if err == nil {
-		err = i.queue.dispatcher.park(i, delay)
+		err = i.queue.park(i, delay)
 	}
 	return err
 }
@@ -116,7 +117,7 @@ func (i *Item) release(ctx context.Context, change coord.Op) error {
 
 // settle ends the delivery by f, unless that was done before.
 func (i *Item) settle(ctx context.Context, op string, f func(context.Context) error) error {
-	if i.queue.dispatcher.isParked(i) {
+	if i.queue.hand.isParked(i) {
 		return i.queue.explain(op, ErrStale)
 	}
 	return i.end(op, finishing(ctx, f))
@@ -139,7 +140,7 @@ func (i *Item) end(op string, err error) error {
 		i.hold.Abandon()
 		err = fmt.Errorf("%w: %w", coord.ErrUnconfirmed, err)
 	}
-	i.queue.dispatcher.settled(i, err != nil || op == "nack")
+	i.queue.settled(i, err != nil || op == "nack")
 	return i.queue.explain(op, err)
 }
 
@@ -158,9 +159,9 @@ func (i *Item) Bury(ctx context.Context, reason string) error {
 
 func (i *Item) bury(ctx context.Context, reason string) error {
 	q := i.queue
-	e := entry{name: i.name, data: i.Data}
+	e := store.Entry{Name: i.name, Data: i.Data}
 	return q.bury(ctx, e, deathRecord{i.name, i.Deliveries, q.owner, reason}, func(made ...coord.Op) error {
-		return q.sends.Release(ctx, []*coord.Hold{i.hold}, append(made, coord.DeleteOp(q.entry(i.name), i.version))...)
+		return q.sends.Release(ctx, []*coord.Hold{i.hold}, append(made, coord.DeleteOp(q.at.Entry(i.name), i.version))...)
 	})
 }
 
@@ -168,11 +169,11 @@ func (i *Item) bury(ctx context.Context, reason string) error {
 // the time: it writes the data that the item has, which its receiver may have
 // changed in place.
 func (i *Item) giveBack(ctx context.Context) coord.Op {
-	at := i.queue.entry(i.name)
+	at := i.queue.at.Entry(i.name)
 	if i.counted {
-		e, err := i.queue.get(ctx, i.name)
-		if err == nil && e.stat.Version == i.version {
-			return coord.SetOp(at, e.data, i.version)
+		e, err := i.queue.at.Get(ctx, i.name)
+		if err == nil && e.Stat.Version == i.version {
+			return coord.SetOp(at, e.Data, i.version)
 		}
 	}
 	return coord.CheckOp(at, i.version) // without the time, or to be refused

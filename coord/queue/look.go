@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -23,30 +24,30 @@ type Peeked struct {
 	Put        time.Time // by the server's clock
 }
 
-func (e entry) peeked() Peeked {
-	return Peeked{e.name, e.data, priority(e.name), deliveries(e.stat.Version), e.stat.Created}
+func peeked(e store.Entry) Peeked {
+	return Peeked{e.Name, e.Data, store.Priority(e.Name), e.Deliveries(), e.Stat.Created}
 }
 
 // Items lists the names of all items in the queue's order, and of the items
 // that consumers have. It fails with [coord.ErrNoNode] for a queue that was
 // never used. Two requests, in one round trip.
 func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
-	entries, claims, err := q.list(ctx)
+	entries, claims, err := q.at.list(ctx)
 	slices.Sort(claims)
-	return unclaimed(entries, nil), claims, recipe.Failure(q.client, "list", q.path, err)
+	return store.Unclaimed(entries, nil), claims, recipe.Failure(q.client, "list", q.path, err)
 }
 
 // PeekAt reads the items of these names, and leaves out items that are gone.
 // One request for each, 128 at a time. A name that is no item's fails with
 // [coord.ErrInvalid].
 func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
-	if i := slices.IndexFunc(names, func(name string) bool { return !isEntry(name) }); i >= 0 {
+	if i := slices.IndexFunc(names, func(name string) bool { return !store.IsItem(name) }); i >= 0 {
 		return nil, recipe.Failure(q.client, "peek", q.path, fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
 	}
-	entries, err := q.readEach(ctx, q.at.Entries, names, q.client.Get)
+	entries, err := q.at.readEach(ctx, q.at.Entries, names, q.client.Get)
 	items := make([]Peeked, len(entries))
 	for i, e := range entries {
-		items[i] = e.peeked()
+		items[i] = peeked(e)
 	}
 	return items, recipe.Failure(q.client, "peek", q.path, err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 )
 
 // PutOption sets something about an item.
@@ -24,6 +25,10 @@ func Priority(p int) PutOption {
 		return nil
 	}
 }
+
+// sequenceLimit is where items are refused: before the server's counter sticks,
+// or turns negative and leaves the shape of the names.
+const sequenceLimit = 1<<31 - 1<<16
 
 // Put adds an item, once: a reply that is lost neither loses nor doubles it.
 // [coord.ErrTooLarge] beyond [MaxSize]. [coord.ErrUnconfirmed] when ctx or the
@@ -54,14 +59,14 @@ func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption)
 		if data == nil {
 			data = []byte{} // Kazoo cannot read a node without data
 		}
-		ops[i] = coord.AppendOp(q.entry(fmt.Sprintf("%s%03d-", prefix, set.priority)), data)
+		ops[i] = coord.AppendOp(q.at.Entry(store.Prefix(set.priority)), data)
 	}
 	if len(ops) == 0 {
 		return nil
 	}
 	err := q.send(ctx, ops)
 	if err == nil {
-		q.dispatcher.overtaken(set.priority)
+		q.dispatcher.Added(set.priority)
 	}
 	return q.explain("put", err)
 }
@@ -83,12 +88,12 @@ func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 				return err
 			}
 		case errors.Is(err, coord.ErrNoNode):
-			if err := q.ensure(ctx); err != nil {
+			if err := q.at.Ensure(ctx); err != nil {
 				return err
 			}
 		default:
 			for _, m := range made {
-				if name := m.Path[len(q.at.Entries)+1:]; !isEntry(name) || sequence(name) >= sequenceLimit {
+				if name := m.Path[len(q.at.Entries)+1:]; !store.IsItem(name) || store.Sequence(name) >= sequenceLimit {
 					_ = q.noteUsedUp(ctx) // for the next, which finds out itself if this fails
 					break
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/dispatch"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -35,10 +36,15 @@ var ErrClosed = errors.New("queue is closed")
 // queue's front and the items that were received; one that only puts keeps
 // nothing. It is safe for concurrent use.
 type Queue struct {
-	nodes
-	dispatcher dispatcher
+	client     *coord.Client
+	path       string
+	at         nodes
+	dispatcher *dispatch.Dispatcher
+	hand       hand
 	sends      *recipe.Transactor
-	owner      string // names this process in its claims
+	owner      string        // names this process in its claims
+	limit      int           // of deliveries before an item is dead; 0 = none
+	backoff    time.Duration // after the first delivery in vain
 	report     func(*Item, error)
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
 
@@ -58,7 +64,7 @@ func DeadLetters(deliveries int) Option {
 		if deliveries < 1 || deliveries > MaxDeliveries {
 			return fmt.Errorf("%w: dead letters after %d deliveries; 1 to %d", coord.ErrInvalid, deliveries, MaxDeliveries)
 		}
-		q.dispatcher.limit = deliveries
+		q.limit = deliveries
 		return nil
 	}
 }
@@ -70,16 +76,19 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 		return nil, err
 	}
 	at := nodesOf(client, path)
-	sends, err := recipe.NewTransactor(client, at.at.Producers)
+	sends, err := recipe.NewTransactor(client, at.Producers)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{nodes: at, sends: sends, owner: client.Info().Identity, report: func(*Item, error) {}}
-	q.dispatcher.init(q.nodes)
+	q := &Queue{
+		client: client, path: path, at: at, hand: hand{items: map[string]*Item{}}, sends: sends,
+		owner: client.Info().Identity, backoff: DefaultBackoff, report: func(*Item, error) {},
+	}
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	if err := recipe.Configure(q, path, opts); err != nil {
 		return nil, err
 	}
+	q.dispatcher = dispatch.New(dispatch.Config{Nodes: at.Nodes, Limit: q.limit, Backoff: q.backoff, Has: q.hand.has})
 	return q, nil
 }
 
@@ -97,7 +106,7 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 // delivered again.
 func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 	for {
-		names, err := q.free(ctx)
+		names, err := q.at.free(ctx)
 		if err == nil && len(names) == 0 {
 			err = ErrEmpty
 		}
@@ -106,7 +115,7 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 		}
 		next, denied, err := q.nextOf(ctx, names)
 		if err == nil && denied == len(names) {
-			err = errAllDenied
+			err = dispatch.ErrAllDenied
 		}
 		if next != nil || err != nil {
 			return next, q.explain("peek", err)
@@ -120,7 +129,7 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denied int, err error) {
 	var soonest time.Time
 	for _, name := range names {
-		e, err := q.get(ctx, name)
+		e, err := q.at.Get(ctx, name)
 		switch {
 		case errors.Is(err, coord.ErrNoAuth):
 			denied++
@@ -128,15 +137,16 @@ func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denie
 		case errors.Is(err, coord.ErrNoNode):
 			continue
 		}
+		var again time.Time
 		var left time.Duration
 		if err == nil {
-			left, err = q.dispatcher.wait(ctx, e)
+			again, left, err = q.dispatcher.Delay(ctx, e)
 		}
 		if err != nil {
 			return nil, 0, err
 		}
-		if again := q.dispatcher.again(e); next == nil || left == 0 || again.Before(soonest) {
-			item := e.peeked()
+		if next == nil || left == 0 || again.Before(soonest) {
+			item := peeked(e)
 			next, soonest = &item, again
 		}
 		if left == 0 {
@@ -153,7 +163,8 @@ func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denie
 // does.
 func (q *Queue) Close(ctx context.Context) error {
 	q.close(ErrClosed)
-	holds := q.dispatcher.close()
+	q.dispatcher.Close()
+	holds := q.hand.close()
 	if len(holds) == 0 {
 		return nil
 	}

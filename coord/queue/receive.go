@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/dispatch"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrEmpty: all items are taken, or there is none.
-var ErrEmpty = errors.New("no item to be had")
+var ErrEmpty = dispatch.ErrEmpty
 
 // Receive waits for an item and claims it until [Item.Ack] or [Item.Nack]. If
 // this process dies before, or its session ends, the item is delivered again:
@@ -50,8 +52,9 @@ func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 }
 
 func (q *Queue) receiveBatch(ctx context.Context, op string, n int, wait bool) ([]*Item, error) {
-	r := &receiver{dispatcher: &q.dispatcher, waits: wait, most: n}
-	return serve(ctx, q, r, op, func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, r.most) })
+	d := &delivery{q: q}
+	err := q.serve(ctx, op, d, dispatch.Call{Most: n, Waits: wait})
+	return d.items, err
 }
 
 // Take waits for an item and removes it: it is delivered at most once, and lost
@@ -59,41 +62,36 @@ func (q *Queue) receiveBatch(ctx context.Context, op string, n int, wait bool) (
 // remove. [coord.ErrUnconfirmed] when ctx or the session ended before it was
 // known whether an item was removed.
 func (q *Queue) Take(ctx context.Context) ([]byte, error) {
-	return serve(ctx, q, &receiver{dispatcher: &q.dispatcher, waits: true}, "take", q.take)
+	return q.takeOne(ctx, true)
 }
 
 // TryTake is [Queue.Take] without waiting: it fails with [ErrEmpty].
 func (q *Queue) TryTake(ctx context.Context) ([]byte, error) {
-	return serve(ctx, q, &receiver{dispatcher: &q.dispatcher}, "take", q.take)
+	return q.takeOne(ctx, false)
 }
 
-// serve tries candidates until one is obtained.
-func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain func(context.Context, entry) (T, error)) (T, error) {
+func (q *Queue) takeOne(ctx context.Context, wait bool) ([]byte, error) {
+	r := &removal{q: q}
+	err := q.serve(ctx, "take", r, dispatch.Call{Most: 1, Waits: wait})
+	return r.data, err
+}
+
+// serve has candidates tried until one is obtained.
+func (q *Queue) serve(ctx context.Context, op string, by dispatch.Claimer, call dispatch.Call) error {
 	ctx, cancel := q.untilClosed(ctx)
 	defer cancel()
-	r.arrive()
-	defer r.leave()
-	for {
-		result, err := attempt(ctx, q, r, obtain)
-		if err == nil {
-			return result, nil
-		}
-		passing := isPassing(err)
-		if passing && ctx.Err() == nil {
-			continue
-		}
-		if passing {
-			err = recipe.Ended(ctx, err)
-		}
-		return *new(T), q.explain(op, recipe.InVain(ctx, q.client, err, q.whyNone))
+	err := q.dispatcher.Serve(ctx, by, call)
+	if err == nil {
+		return nil
 	}
+	return q.explain(op, recipe.InVain(ctx, q.client, err, q.whyNone))
 }
 
 // whyNone says in an error why no item came: two requests, and one for each of
 // the first claims.
 func (q *Queue) whyNone(ctx context.Context) (string, error) {
-	entries, claims, err := q.list(ctx)
-	taken := slices.DeleteFunc(claims, func(name string) bool { return !isEntry(name) })
+	entries, claims, err := q.at.list(ctx)
+	taken := slices.DeleteFunc(claims, func(name string) bool { return !store.IsItem(name) })
 	slices.Sort(taken)
 	switch {
 	case err != nil && !errors.Is(err, coord.ErrNoNode):
@@ -107,52 +105,28 @@ func (q *Queue) whyNone(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d in the queue, %d of them %s", len(entries), len(taken), recipe.HeldBy(first, len(taken))), err
 }
 
-// attempt tries one candidate. obtain reports the candidate that it is given.
-func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(context.Context, entry) (T, error)) (result T, err error) {
-	c, err := r.candidate(ctx)
-	if err != nil {
-		return result, err
-	}
-	e, err := r.readMany(ctx, c, r.most)
+// removal is a Take under way.
+type removal struct {
+	q    *Queue
+	data []byte
+}
+
+// Claim removes an item.
+func (r *removal) Claim(ctx context.Context, es []store.Entry) (refused int, err error) {
+	err = r.q.remove(ctx, r.q.at, es[0])
 	switch {
-	case err != nil:
-	case r.isDead(e):
-		err = q.deadLetter(ctx, e)
-	default:
-		err = r.ready(ctx, e)
+	case err == nil:
+		r.data = es[0].Data
+	case isLostRace(err):
+		err = dispatch.ErrMissed
 	}
-	if err != nil {
-		r.report(err, c)
-		r.report(errNotTried, e.with...)
-		if err == errLater {
-			r.lookFurther(ctx, e)
-		}
-		return result, err
-	}
-	return obtain(ctx, e)
+	return 0, err
 }
 
-// isPassing reports whether the same call can have another outcome: with
-// another candidate, or since the unfinished work is over with its session.
-func isPassing(err error) bool {
-	if err == errMissed || err == errDenied || err == errLater {
-		return true
-	}
-	return !errors.Is(err, coord.ErrClosed) && !errors.Is(err, coord.ErrUnconfirmed) &&
-		(errors.Is(err, coord.ErrSessionExpired) || errors.Is(err, coord.ErrDisconnected) ||
-			errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrNodeDeleted))
-}
+// Confirm has nothing to say: what was removed is not lost.
+func (r *removal) Confirm() error { return nil }
 
-// take removes an item.
-func (q *Queue) take(ctx context.Context, e entry) (data []byte, err error) {
-	defer func() { q.dispatcher.report(err, e) }()
-	defer q.dispatcher.readAhead(ctx, 1)() // the next one meanwhile
-	err = q.remove(ctx, q.nodes, e)
-	if isLostRace(err) {
-		err = errMissed
-	}
-	return e.data, err
-}
+func (r *removal) Bury(ctx context.Context, e store.Entry) error { return r.q.deadLetter(ctx, e) }
 
 // isLostRace reports whether a transaction failed because another consumer was
 // faster.

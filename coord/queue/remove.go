@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 
+	"github.com/zkcoord/zkcoord/coord/queue/internal/dispatch"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -11,8 +12,8 @@ import (
 // that has received nothing for less than its session timeout, unless it is
 // this client: see [recipe.Remove].
 func (q *Queue) Remove(ctx context.Context) error {
-	dismiss(ctx, q.nodes)
-	dismiss(ctx, q.dead())
+	dispatch.Dismiss(ctx, q.at.Nodes)
+	dispatch.Dismiss(ctx, q.at.dead().Nodes)
 	return recipe.Remove(ctx, q.client, recipe.Tree{Root: q.path, Parts: append(remains("", "item"), remains("dead/", "dead letter")...)})
 }
 

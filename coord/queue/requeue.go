@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 )
 
 // Requeue moves dead letters back into the queue, each by one transaction: with
@@ -30,14 +31,14 @@ func (q *Queue) requeue(ctx context.Context, letter string) error {
 	if err := q.room(ctx); err != nil {
 		return err
 	}
-	dead := q.dead()
-	err := dead.withFree(ctx, letter, func(e entry) error {
-		return q.moveInto(ctx, func() error {
-			return q.remove(ctx, dead, e, coord.AppendOp(q.entry(e.name[:dash+1]), e.data))
+	dead := q.at.dead()
+	err := dead.withFree(ctx, letter, func(e store.Entry) error {
+		return q.at.moveInto(ctx, func() error {
+			return q.remove(ctx, dead, e, coord.AppendOp(q.at.Entry(store.Prefix(store.Priority(e.Name))), e.Data))
 		})
 	})
 	if err == nil {
-		q.dispatcher.overtaken(priority(letter))
+		q.dispatcher.Added(store.Priority(letter))
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (i *Item) perform(ctx context.Context, f Func) {
 	returned = true
 	var err error
 	switch {
-	case errors.Is(i.hold.Err(), coord.ErrReleased) || i.queue.dispatcher.isParked(i): // by f
+	case errors.Is(i.hold.Err(), coord.ErrReleased) || i.queue.hand.isParked(i): // by f
 	case failure == nil:
 		err = i.Ack(working)
 	default:

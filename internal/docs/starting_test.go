@@ -351,6 +351,7 @@ const (
 	proof     room = "proof"
 	handler   room = "handler above a recipe"
 	recipe    room = "recipe"
+	part      room = "part of a recipe"
 	shared    room = "room that recipes share"
 	primitive room = "primitive"
 	client    room = "client"
@@ -363,7 +364,8 @@ var mayImport = map[room][]room{
 	command:   {command, recipe, shared, primitive, server},
 	proof:     {proof, recipe, shared, primitive, server, library},
 	handler:   {recipe},
-	recipe:    {recipe, shared, primitive},
+	recipe:    {recipe, part, shared, primitive},
+	part:      {part, shared, primitive},
 	shared:    {primitive, client},
 	primitive: {primitive, client, library},
 	client:    {client, library},
@@ -385,6 +387,8 @@ func roomOf(pkg string) room {
 		return proof
 	case pkg == "coord/election/probe":
 		return handler
+	case begins("coord/") && strings.Contains(pkg, "/internal/"):
+		return part
 	case begins("coord/"):
 		return recipe
 	case begins("cmd/internal/cmdtest/"):

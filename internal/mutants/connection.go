@@ -35,7 +35,7 @@ var connection = []mutant{
 	off("a server that closes on containers gets persistent nodes", in(coord, "TestAServerThatClosesTheConnectionOnAContainer"),
 		"Session.ensure", `|| hungUp && tries > 0 {`, `{`),
 	off("queue: an item whose claim is too large with the data is claimed without", in(coord, "TestAnItemThatFitsWhereItsClaim"),
-		"Queue.obtain", `if errors.Is(err, coord.ErrTooLarge) { // with the data`, `if false { // with the data`),
+		"delivery.Claim", `if len(es) == 1 && errors.Is(err, coord.ErrTooLarge) { // with the data`, `if false { // with the data`),
 	off("the client library never sees a write error", in(network, "TestAWriteErrorIsNeverShown"),
 		"Conn.Write", `return len(p), nil`, `return len(p), c.broken`),
 	off("a connection that cannot be written on is ended", in(coord, "TestAnErrorInWritingTheCredentials"),

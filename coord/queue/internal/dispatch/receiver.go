@@ -1,4 +1,4 @@
-package queue
+package dispatch
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -16,9 +17,9 @@ import (
 // time after a change. The line decides only who is woken: a receiver that
 // comes when there is an item takes it without standing in line.
 type receiver struct {
-	*dispatcher
-	waits  bool        // for an item, if there is none
-	most   int         // items to claim at once
+	*Dispatcher
+	Call
+	by     Claimer
 	looked bool        // again, before it says that there is none
 	passed int         // items that wait to be delivered again
 	stands bool        // at a place, from which it watches
@@ -27,25 +28,25 @@ type receiver struct {
 	turn   time.Time   // when the second is to look although the first has not gone
 }
 
-// patience is how long the second in line leaves a change to the first, or four
-// times what a listing takes, whichever is more.
+// secondWaits is how long the second in line leaves a change to the first, or
+// four times what a listing takes, whichever is more.
 const secondWaits = 30 * time.Millisecond
 
 // candidate returns an item to try. If there is none, it waits for one, or
 // fails with [ErrEmpty].
-func (r *receiver) candidate(ctx context.Context) (e entry, err error) {
+func (r *receiver) candidate(ctx context.Context) (e store.Entry, err error) {
 	for {
 		e, err = r.look(ctx)
 		switch {
 		case !errors.Is(err, ErrEmpty):
 			return e, err
-		case r.waits:
+		case r.Waits:
 			err = r.stand(ctx)
 		case !r.looked:
 			// The news of an item may be on its way to this process. It comes
 			// before the answer to any request.
 			r.looked = true
-			_, _, err = r.client.Exists(ctx, r.at.Entries)
+			_, _, err = r.at.Client.Exists(ctx, r.at.Entries)
 		}
 		if err != nil {
 			return e, err
@@ -54,9 +55,9 @@ func (r *receiver) candidate(ctx context.Context) (e entry, err error) {
 }
 
 // look looks for a candidate, and from a place among the idle waits for one.
-func (r *receiver) look(ctx context.Context) (e entry, err error) {
+func (r *receiver) look(ctx context.Context) (e store.Entry, err error) {
 	woken := false
-	err = r.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
+	err = r.at.Client.Wait(ctx, func(v *coord.View) (done bool, err error) {
 		if woken {
 			if waits, err := r.givesWay(v); waits || err != nil {
 				return false, err
@@ -89,7 +90,7 @@ func (r *receiver) stand(ctx context.Context) error {
 		return err
 	}
 	spec := coord.Spec{Line: r.at.Waiting, Kind: "wait", Recipe: r.at.Path}
-	r.place, err = recipe.Acquire(ctx, r.client, &spec, r.rule)
+	r.place, err = recipe.Acquire(ctx, r.at.Client, &spec, r.rule)
 	r.stands = err == nil
 	return err
 }
@@ -108,12 +109,12 @@ func (r *receiver) rule(ahead []coord.Contender) (wait []int, granted bool) {
 }
 
 // arrive notes a receiver.
-func (d *dispatcher) arrive() {
+func (d *Dispatcher) arrive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.receiving++
 	if d.receiving == 1 {
-		d.consumers = enter(d.nodes, d.options())
+		d.consumers = enter(d.at, d.options())
 	}
 }
 

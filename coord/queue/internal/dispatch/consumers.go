@@ -1,4 +1,4 @@
-package queue
+package dispatch
 
 import (
 	"context"
@@ -13,16 +13,17 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
 // consumerCount counts the clients that consume from a queue. Each has a node
 // from the moment it has to share the items or to wait for them, until it has
-// not received anything for the session timeout. All [Queue] objects of a
-// client share it.
+// not received anything for the session timeout. All queue objects of a client
+// share it.
 type consumerCount struct {
-	nodes
+	at      store.Nodes
 	options string
 	id      string        // of this client; its nodes' names begin with it
 	gate    chan struct{} // held to count; a channel: waiting for it ends with a context
@@ -46,13 +47,13 @@ type site struct {
 
 // enter returns the count of the consumers of a queue for an object that
 // receives.
-func enter(l nodes, options string) *consumerCount {
+func enter(l store.Nodes, options string) *consumerCount {
 	consumerCounts.Lock()
 	defer consumerCounts.Unlock()
-	at := site{l.client, l.path}
+	at := site{l.Client, l.Path}
 	c := consumerCounts.of[at]
 	if c == nil {
-		c = &consumerCount{nodes: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
+		c = &consumerCount{at: l, options: options, id: rand.Text(), gate: make(chan struct{}, 1)}
 		consumerCounts.of[at] = c
 	}
 	c.here++
@@ -68,7 +69,7 @@ func (c *consumerCount) leave() {
 	defer consumerCounts.Unlock()
 	c.here--
 	if c.here == 0 {
-		c.idle = time.AfterFunc(c.client.Info().SessionTimeout, c.forget)
+		c.idle = time.AfterFunc(c.at.Client.Info().SessionTimeout, c.forget)
 	}
 }
 
@@ -76,7 +77,7 @@ func (c *consumerCount) leave() {
 func (c *consumerCount) forget() {
 	consumerCounts.Lock()
 	defer consumerCounts.Unlock()
-	if at := (site{c.client, c.path}); c.here == 0 && consumerCounts.of[at] == c {
+	if at := (site{c.at.Client, c.at.Path}); c.here == 0 && consumerCounts.of[at] == c {
 		delete(consumerCounts.of, at)
 		if c.own != nil {
 			c.own.Abandon()
@@ -84,11 +85,11 @@ func (c *consumerCount) forget() {
 	}
 }
 
-// dismiss deletes this client's node among the consumers of a queue, unless
+// Dismiss deletes this client's node among the consumers of a queue, unless
 // something receives here.
-func dismiss(ctx context.Context, l nodes) {
+func Dismiss(ctx context.Context, l store.Nodes) {
 	consumerCounts.Lock()
-	at := site{l.client, l.path}
+	at := site{l.Client, l.Path}
 	c := consumerCounts.of[at]
 	idle := c != nil && c.here == 0
 	if idle {
@@ -113,7 +114,7 @@ type slice struct{ rank, of int }
 
 // countConsumers finds out our share of the items. Without a change since
 // the last time it costs nothing.
-func (d *dispatcher) countConsumers(ctx context.Context) error {
+func (d *Dispatcher) countConsumers(ctx context.Context) error {
 	share, err := d.consumers.count(ctx)
 	if err == nil {
 		d.mu.Lock()
@@ -135,7 +136,7 @@ func (c *consumerCount) count(ctx context.Context) (slice, error) {
 			return slice{}, err
 		}
 		var names []string
-		err := c.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
+		err := c.at.Client.Wait(ctx, func(v *coord.View) (done bool, err error) {
 			names, _, err = v.Children(c.at.Consumers)
 			return true, err
 		})
@@ -150,7 +151,7 @@ func (c *consumerCount) count(ctx context.Context) (slice, error) {
 // join makes our node, unless there is one.
 func (c *consumerCount) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := recipe.AcquireName(ctx, c.client, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
+		own, err := recipe.AcquireName(ctx, c.at.Client, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
 		switch {
 		case err == nil:
 			c.own = own
@@ -177,7 +178,7 @@ func (c *consumerCount) find(names []string) slice {
 
 // options says what a consumer does with items that were delivered in vain. It
 // is part of its node's name.
-func (d *dispatcher) options() string {
+func (d *Dispatcher) options() string {
 	dead := "never-dead"
 	if d.limit > 0 {
 		dead = fmt.Sprintf("dead-after-%d", d.limit)
@@ -189,7 +190,7 @@ func (d *dispatcher) options() string {
 func (c *consumerCount) compare(names []string) {
 	for _, name := range names {
 		if other := layout.OptionsOf(name); other != "" && other != c.options {
-			recipe.ReportOnce(c.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
+			recipe.ReportOnce(c.at.Client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.at.Path, Err: fmt.Errorf(
 				"another consumer of this queue has other options (%s) than this one (%s): each delivery has those of the consumer that gets it", other, c.options)})
 		}
 	}

@@ -1,4 +1,4 @@
-package queue
+package dispatch
 
 import (
 	"context"
@@ -6,23 +6,25 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 )
 
 // pick takes a candidate from the listing, or none when the queue is to be
 // looked at, which it just was if the listing is new.
-func (d *dispatcher) pick(isNew bool) (e entry) {
+func (d *Dispatcher) pick(isNew bool) (e store.Entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if isNew || !d.isDue() {
 		if names := d.handOut(1, isNew); len(names) > 0 {
-			e.name = names[0]
+			e.Name = names[0]
 		}
 	}
 	return e
 }
 
 // handOut takes up to n candidates from the listing; d.mu is held.
-func (d *dispatcher) handOut(n int, isNew bool) []string {
+func (d *Dispatcher) handOut(n int, isNew bool) []string {
 	names := d.nextCandidates(n, isNew)
 	for _, name := range names {
 		at := slices.Index(d.names, name)
@@ -36,10 +38,10 @@ func (d *dispatcher) handOut(n int, isNew bool) []string {
 // takeMore hands out up to n further candidates of the listing at hand, as many
 // as fit into a packet along with one if all are of the last batch's size, and
 // reads them together. The others are left for later.
-func (d *dispatcher) takeMore(ctx context.Context, n int) (all []entry) {
+func (d *Dispatcher) takeMore(ctx context.Context, n int) (all []store.Entry) {
 	d.mu.Lock()
 	for _, name := range d.handOut(max(0, min(n, d.room/d.size-1)), false) {
-		all = append(all, entry{name: name})
+		all = append(all, store.Entry{Name: name})
 	}
 	d.mu.Unlock()
 	var reading sync.WaitGroup
@@ -55,23 +57,23 @@ func (d *dispatcher) takeMore(ctx context.Context, n int) (all []entry) {
 			}
 			if err != nil {
 				d.report(err, all[i])
-				e.name = ""
+				e.Name = ""
 			}
 			all[i] = e
 		})
 	}
 	reading.Wait()
-	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
+	return slices.DeleteFunc(all, func(e store.Entry) bool { return e.Name == "" })
 }
 
 // trimToPacket gives back what does not fit into a packet along with the first.
 // That one's size is what the next batch counts on.
-func (d *dispatcher) trimToPacket(all []entry) []entry {
+func (d *Dispatcher) trimToPacket(all []store.Entry) []store.Entry {
 	d.mu.Lock()
 	d.size = d.claimSize(all[0])
 	room := d.room
 	d.mu.Unlock()
-	if n := slices.IndexFunc(all, func(e entry) bool { room -= d.claimSize(e); return room < 0 }); n >= 0 {
+	if n := slices.IndexFunc(all, func(e store.Entry) bool { room -= d.claimSize(e); return room < 0 }); n >= 0 {
 		n = max(n, 1)
 		d.report(errNotTried, all[n:]...)
 		all = all[:n]
@@ -82,18 +84,18 @@ func (d *dispatcher) trimToPacket(all []entry) []entry {
 // claimSize is at least what the claim of an item takes in a packet: three
 // paths, the data of the claim twice and those of the item, and a few numbers.
 // An ACL of many entries is not allowed for.
-func (d *dispatcher) claimSize(e entry) int {
-	return d.claimBytes + 3*len(d.entry(e.name)) + len(e.data)
+func (d *Dispatcher) claimSize(e store.Entry) int {
+	return d.claimBytes + 3*len(d.at.Entry(e.Name)) + len(e.Data)
 }
 
 // isDead reports whether an item was delivered too often.
-func (d *dispatcher) isDead(e entry) bool {
-	return d.limit > 0 && deliveries(e.stat.Version) >= d.limit
+func (d *Dispatcher) isDead(e store.Entry) bool {
+	return d.limit > 0 && e.Deliveries() >= d.limit
 }
 
 // isDue reports whether the queue is to be looked at although there are
 // candidates; d.mu is held.
-func (d *dispatcher) isDue() bool {
+func (d *Dispatcher) isDue() bool {
 	now, limit := time.Now(), 1.0
 	if d.length <= shortQueue {
 		limit = mostCredit
@@ -109,17 +111,17 @@ func (d *dispatcher) isDue() bool {
 // same one: itemsPerListing items for each consumer, or 1/partPerListing of the
 // queue if that is more. A consumer that finds none of its share in a new
 // listing takes another's item.
-func (d *dispatcher) nextCandidates(n int, isNew bool) (own []string) {
+func (d *Dispatcher) nextCandidates(n int, isNew bool) (own []string) {
 	if d.contended == 0 || d.share.of < 2 {
 		return d.names[:min(n, len(d.names))]
 	}
 	at, width := 0, max(itemsPerListing*d.share.of, d.length/partPerListing)
 	for ; len(own) < n && at < min(len(d.names), width+len(own)); at++ {
 		name := d.names[at]
-		if priority(name) != priority(d.names[0]) {
+		if store.Priority(name) != store.Priority(d.names[0]) {
 			break
 		}
-		if sequence(name)%d.share.of == d.share.rank {
+		if store.Sequence(name)%d.share.of == d.share.rank {
 			own = append(own, name)
 		}
 	}
