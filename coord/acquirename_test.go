@@ -106,29 +106,30 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		specs := threeNames(b, c)
 		b.strikeNames(zkembed.LoseReply())
 		away.Store(true)
-		joined := coordtest.Go(func() []*coord.Claim {
-			claims, _ := c.JoinNames(b.Context(), specs...)
-			return claims
+		acquired := coordtest.Begin(b.Context(), func(ctx context.Context) ([]*coord.Hold, error) {
+			return recipe.AcquireNames(ctx, c, specs...)
 		})
 		synctest.Wait()
 		require.NoError(b, inspect.Break(b.Context(), admin, "/names/0"))
 		away.Store(false)
-		claims := <-joined
-		require.Len(b, claims, len(specs))
+		holds := coordtest.Had(b, acquired)
+		require.Len(b, holds, len(specs))
 		time.Sleep(time.Second) // until our watches are set
-		require.ErrorIs(b, coordtest.Err(claims[0].Turn(b.Context(), nil)), coord.ErrNodeDeleted)
-		for _, cl := range claims[1:] {
-			require.NoError(b, b.hold(cl.Turn(b.Context(), nil)).Release(b.Context()))
+		require.ErrorIs(b, holds[0].Err(), coord.ErrNodeDeleted)
+		for _, h := range holds[1:] {
+			require.NoError(b, h.Err())
+			require.NoError(b, h.Release(b.Context()))
 		}
 		require.Zero(b, b.children("/names"))
 	})
 }
 
-// atTheFirstGrant has f called when the first claim is granted.
-func atTheFirstGrant(f func()) coord.Option {
+// atTheFirst has a call that acquires stand still while f runs, at the first
+// event of a kind.
+func atTheFirst(kind string, f func()) coord.Option {
 	var first sync.Once
 	return coord.WithObserver(func(e event.Event) {
-		if e.Kind == event.Granted {
+		if e.Kind == kind {
 			first.Do(f)
 		}
 	})
@@ -138,7 +139,7 @@ func atTheFirstGrant(f func()) coord.Option {
 // from the first grant on until the window is over.
 func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(atTheFirstGrant(func() {
+		c := b.Open(atTheFirst(event.Granted, func() {
 			b.Server.Stop()
 			time.AfterFunc(T*9/10, b.Server.Resume)
 		}))
@@ -159,7 +160,7 @@ func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
 
 func TestWhenTheWindowEndsWhileSeveralNamesAreGrantedNoneIs(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(atTheFirstGrant(func() {
+		c := b.Open(atTheFirst(event.Granted, func() {
 			b.Server.Stop()
 			time.Sleep(T * 97 / 100)
 			b.Server.Resume()
@@ -179,7 +180,7 @@ func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
 		c := b.Open()
 		specs := threeNames(b, c)
 		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
-		require.ErrorIs(b, coordtest.Err(c.JoinNames(b.Within(T/8), specs...)), context.DeadlineExceeded)
+		require.ErrorIs(b, coordtest.Err(recipe.AcquireNames(b.Within(T/8), c, specs...)), context.DeadlineExceeded)
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.Info().SessionID))
 	})

@@ -171,18 +171,18 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 	})
 }
 
-// The listing of the join shows a contender that has gone since.
+// The listing that came with the create shows a contender that has gone since.
 func TestF56ATurnIsNotRefusedForAContenderThatIsGone(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
+		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.connected()
 		h := b.acquire(kazoo)
-		claim := b.join(c, mutex)
-		require.ErrorIs(t, coordtest.Err(claim.Turn(b.Context(), coord.First)), coord.ErrForeign)
-		require.NoError(t, claim.Leave(b.Context()))
-		claim = b.join(c, mutex)
-		time.Sleep(time.Hour)
+		slow := b.Server.Inject(
+			zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.DelayReply(time.Second))
+		over := b.later(acquirer(c, mutex, coord.First))
+		<-slow.Struck()
 		require.NoError(t, h.Release(b.Context()))
-		b.hold(claim.Turn(b.Context(), coord.First))
+		require.Empty(t, over)
+		b.granted(over)
 	})
 }
 
@@ -226,14 +226,14 @@ func TestF56AClaimWhoseFirstListingIsLostIsNotRefusedByALaterOne(t *testing.T) {
 	})
 }
 
-// A nil rule judges nobody.
-func TestF56AClaimWithoutARuleIsNeitherListedNorRefused(t *testing.T) {
+// It waits for nobody.
+func TestF56WhoJoinsAnUnlistedLineIsNeitherListedNorRefused(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
+		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.connected()
 		b.acquire(kazoo)
-		claim := b.join(c, mutex)
-		lists := b.listings(c)
-		b.hold(claim.Turn(b.Context(), nil))
+		lists, unlisted := b.listings(c), mutex
+		unlisted.Unlisted = true
+		b.stand(c, unlisted)
 		require.Zero(t, lists())
 	})
 }

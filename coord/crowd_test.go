@@ -277,17 +277,6 @@ func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan outcome {
 	return over
 }
 
-func (b bubble) join(c *coord.Client, spec coord.Spec) *coord.Claim {
-	b.Helper()
-	return b.claim(c.JoinLine(b.Context(), spec))
-}
-
-func (b bubble) claim(cl *coord.Claim, err error) *coord.Claim {
-	b.Helper()
-	require.NoError(b, err)
-	return cl
-}
-
 // listings counts those of a client from now on.
 func (b bubble) listings(c *coord.Client) (count func() int) {
 	before := b.Server.SessionCounts(c.Info().SessionID)
@@ -323,11 +312,11 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.connected(), b.Open()
 		h := b.acquire(other)
-		between := b.join(other, mutex)
+		between := b.stand(other, mutex)
 		waiting := b.waiters(c, 6)
 		time.Sleep(time.Second) // each watches its node
 		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID}, zkembed.Drop())
-		require.NoError(t, between.Leave(b.Context()))
+		require.NoError(t, between.Release(b.Context()))
 		time.Sleep(time.Second)
 		// At the first hand-off, the last joiner's listing does not show the
 		// second that the contender between has gone. The second's own listing
@@ -371,13 +360,13 @@ func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *tes
 		c, kazoo := b.connected(), b.Open(coord.WithDialect(coord.Kazoo))
 		h := b.acquire(c)
 		waiting := b.waiters(c, n)
-		foreign := b.join(kazoo, mutex)
+		foreign := b.stand(kazoo, mutex)
 		last := b.wait(c, mutex)
 		h, _ = b.handOver(h, waiting, n)
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Hour)
 		require.Empty(t, last, "refused, or granted beside a contender that came first")
-		require.NoError(t, foreign.Leave(b.Context()))
+		require.NoError(t, foreign.Release(b.Context()))
 		b.granted(last)
 	})
 }
@@ -400,8 +389,8 @@ func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
 			}
 		}
 		c, other := b.connected(), b.Open()
-		b.join(other, spec("one"))
-		b.join(other, spec("two"))
+		b.stand(other, spec("one"))
+		b.stand(other, spec("two"))
 		wait := func(ctx context.Context, kind string) <-chan outcome {
 			over := coordtest.Begin(ctx, acquirer(c, spec(kind), ofItsKind(kind)))
 			time.Sleep(time.Millisecond)
@@ -472,26 +461,26 @@ func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 			h := b.acquire(other)
 			one := b.wait(c, mutex)
 			time.Sleep(time.Second)
-			var ahead []*coord.Claim
+			var ahead []*coord.Hold
 			for range 17 {
-				ahead = append(ahead, b.join(other, mutex))
+				ahead = append(ahead, b.stand(other, mutex))
 			}
 			last := b.wait(c, mutex) // far back: its own node is not watched yet
-			for _, claim := range ahead[:15] {
-				require.NoError(b, claim.Leave(b.Context()))
+			for _, h := range ahead[:15] {
+				require.NoError(b, h.Release(b.Context()))
 			}
 			own := slices.MaxFunc(b.nodesOf(c.Info().SessionID), func(a, b string) int {
 				return cmp.Compare(a[len(a)-10:], b[len(b)-10:])
 			})
 			if listed {
 				time.Sleep(100 * time.Millisecond)
-				b.join(c, mutex)
+				b.stand(c, mutex)
 			}
 			require.NoError(b, inspect.Break(b.Context(), other, own))
 			if !listed {
-				b.join(c, mutex)
+				b.stand(c, mutex)
 			}
-			require.NoError(b, ahead[15].Leave(b.Context()))
+			require.NoError(b, ahead[15].Release(b.Context()))
 			synctest.Wait()
 			require.Equal(b, 3, b.owned(c.Info().SessionID), "it has joined again")
 			require.Empty(b, one)
@@ -512,17 +501,16 @@ func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 		require.NoError(b, coordtest.Write(b.Context(), c))
 		other := b.Open()
 		spec := coord.Spec{Line: inspect.LockLine(mutex.Line.Dir), Kind: "lock", Unlisted: true}
-		h, between := b.acquire(other), b.join(other, mutex)
+		h, between := b.acquire(other), b.stand(other, mutex)
 		one, two := b.wait(c, spec), b.wait(c, spec)
-		claim := b.join(c, spec)
 		time.Sleep(time.Second)
-		b.join(other, coord.Spec{Line: mutex.Line, Kind: "latch"})
-		require.NoError(t, coordtest.Err(claim.Listed(b.Context())))
+		b.stand(other, coord.Spec{Line: mutex.Line, Kind: "latch"})
+		b.stand(c, mutex) // which lists
 		require.Empty(t, reported)
 		require.NoError(t, h.Release(b.Context()))
 		synctest.Wait()
 		require.Len(t, reported, 1)
-		require.NoError(t, between.Leave(b.Context()))
+		require.NoError(t, between.Release(b.Context()))
 		b.granted(one)
 		require.Empty(t, two)
 		b.Close(c, other)

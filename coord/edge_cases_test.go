@@ -150,16 +150,15 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.Info().SessionID, Times: 1}, zkembed.LoseReply())
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1}, zkembed.Delay(time.Second))
-		joined := coordtest.Go(func() *coord.Claim {
-			return b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"}))
+		acquired := b.later(func(ctx context.Context) (*coord.Hold, error) {
+			return recipe.AcquireName(ctx, c, coord.NameSpec{Path: "/d/n"})
 		})
 		for b.owned(c.Info().SessionID) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		require.NoError(b, inspect.Revoke(b.Context(), admin, "/d/n"))
-		cl := <-joined
+		h := b.granted(acquired)
 		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		h := b.hold(cl.Turn(b.Context(), nil))
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		require.Zero(b, b.owned(c.Info().SessionID))
@@ -185,7 +184,7 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		c = b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		with := []coord.Op{coord.CheckOp("/d", -1), coord.CheckOp("/missing", -1)}
-		require.ErrorAs(b, coordtest.Err(c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n", With: with})), &refused)
+		require.ErrorAs(b, coordtest.Err(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/d/n", With: with})), &refused)
 		require.Equal(b, 1, refused.Index)
 	})
 }

@@ -37,12 +37,6 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 			cutOff()
 			return recipe.NewGroup(h).Release(ctx)
 		},
-		"leave": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
-			cl := b.join(c, mutex)
-			require.NoError(b, coordtest.Err(cl.Turn(ctx, first)))
-			cutOff()
-			return cl.Leave(ctx)
-		},
 		"do": func(ctx context.Context, _ bubble, c *coord.Client, cutOff func()) error {
 			return recipe.Do(ctx, acquiring(c), func(context.Context, *coord.Hold) error {
 				cutOff()

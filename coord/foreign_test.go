@@ -108,7 +108,7 @@ func TestF64WhoHoldsBesideAContenderOfAnUnknownRecipe(t *testing.T) {
 	unknown(t, func(b bubble, begins string) {
 		c := b.Open()
 		before, _ := b.Unknown(mutex.Line.Dir, begins)
-		b.join(c, mutex)
+		b.stand(c, mutex)
 		after, _ := b.Unknown(mutex.Line.Dir, begins)
 		line := b.contenders(c, mutex.Line.Dir, "lock")
 		require.Len(b, line, 3)

@@ -340,7 +340,6 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 func TestTheRootIsNoNameToClaim(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		require.ErrorIs(t, coordtest.Err(c.JoinName(b.Context(), coord.NameSpec{Path: "/"})), coord.ErrInvalid)
 		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/"})), coord.ErrInvalid)
 	})
 }

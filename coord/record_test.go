@@ -365,31 +365,19 @@ func TestAGroupReportsEveryReleaseThatFailed(t *testing.T) {
 	})
 }
 
-func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
+func TestWhoJoinsListsTheOthersForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
+		c := b.connected()
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
-		first := b.join(c, spec)
-		second := b.join(c, spec)
-		before := b.Server.Counts()
-		names, err := second.Listed(b.Context())
+		first := b.stand(c, spec)
+		lists := b.listings(c)
+		second, names, err := recipe.Join(b.Context(), c, &spec)
 		require.NoError(t, err)
 		line := coord.Line{Dir: "/line", Kinds: []string{"member"}}.Order(append(names, "else"), coord.Curator)
 		require.Len(t, line, 2)
 		require.Equal(t, first.Node(), "/line/"+line[0].Name)
 		require.Equal(t, second.Node(), "/line/"+line[1].Name)
-		require.LessOrEqual(t, b.Server.Counts().Since(before).Total(), 1)
-		before = b.Server.Counts()
-		require.NoError(t, coordtest.Err(second.Listed(b.Context())))
-		require.Zero(t, b.Server.Counts().Since(before).Total())
-		spec.Unlisted = true
-		third := b.join(c, spec)
-		names, err = third.Listed(b.Context())
-		require.NoError(t, err)
-		require.Len(t, names, 3)
-		fourth := b.join(c, spec)
-		require.NoError(t, inspect.Break(b.Context(), c, fourth.Node()))
-		require.ErrorIs(t, coordtest.Err(fourth.Listed(b.Context())), coord.ErrNodeDeleted)
+		require.Equal(t, 1, lists())
 	})
 }
 

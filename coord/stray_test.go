@@ -97,9 +97,9 @@ func TestANodeOfANameThatAServerMakesAfterItsClaimHasLeftIsRemoved(t *testing.T)
 	inBubble(t, func(b bubble) {
 		c, removed := b.straying()
 		late := b.lateCreates(c.Info().SessionID, T/2, 1)
-		claim := b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/lock/one"}))
+		h := b.name(c, "/lock/one")
 		require.Equal(b, 1, late.Fired())
-		require.NoError(b, claim.Leave(b.Context()))
+		require.NoError(b, h.Release(b.Context()))
 		require.Empty(b, removed, "it is not made yet")
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.Info().SessionID))
@@ -127,18 +127,23 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, zkembed.Drop())
-		first := b.claim(c.JoinName(b.Context(), spec))
+		first := b.name(c, "/lock/one")
 		require.Equal(b, 1, late.Fired())
-		require.NoError(b, first.Leave(b.Context()))
-		second := b.claim(c.JoinName(b.Context(), spec))
+		require.NoError(b, first.Release(b.Context()))
+		second := b.name(c, "/lock/one")
 		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
 		time.Sleep(T)
 		require.Equal(b, 1, b.owned(c.Info().SessionID))
-		require.NoError(b, second.Leave(b.Context()))
+		require.NoError(b, second.Release(b.Context()))
 	})
+}
+
+// name has a client hold a name.
+func (b bubble) name(c *coord.Client, path string) *coord.Hold {
+	b.Helper()
+	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: path}))
 }
 
 // batches is a connection whose client reads all at once that comes within a
@@ -163,29 +168,28 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 			conn, err := b.Server.DialContext(ctx, network, addr)
 			return batches{conn}, err
 		})), b.Open()
-		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, zkembed.Drop())
-		first := b.claim(c.JoinName(b.Context(), spec))
+		first := b.name(c, "/lock/one")
 		require.Equal(b, 1, lost.Fired())
-		require.NoError(b, first.Leave(b.Context()))
-		second := b.claim(c.JoinName(b.Context(), spec))
+		require.NoError(b, first.Release(b.Context()))
+		second := b.name(c, "/lock/one")
 		time.Sleep(T / 10) // until it is watched
 		// The first read renews the watch, the second is of the search.
 		read := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Skip: 1, Times: 1}, zkembed.DelayReply(T/10))
 		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
 		<-read.Struck()
 		left := make(chan error, 1)
-		go func() { left <- second.Leave(b.Context()) }()
+		go func() { left <- second.Release(b.Context()) }()
 		for b.owned(c.Info().SessionID) > 0 {
 			time.Sleep(time.Millisecond)
 		}
 		require.Empty(b, left, "the reply comes with the one to the search")
-		next := b.claim(other.JoinName(b.Context(), spec))
+		next := b.name(other, "/lock/one")
 		require.NoError(b, <-left)
 		time.Sleep(T)
 		require.Equal(b, 1, b.owned(other.Info().SessionID))
-		require.NoError(b, next.Leave(b.Context()))
+		require.NoError(b, next.Release(b.Context()))
 	})
 }
 
@@ -270,7 +274,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		var joining sync.WaitGroup
 		for i := range n {
 			joining.Go(func() {
-				require.NoError(b, coordtest.Err(c.JoinLine(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})))
+				require.NoError(b, coordtest.Err(inLine(coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})(b.Context(), c)))
 			})
 		}
 		time.Sleep(T / 20)
@@ -366,7 +370,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			h, admin, waiter := b.acquire(b.Open()), b.Open(), b.Open()
 			for range c.before - 1 {
-				require.NoError(t, coordtest.Err(admin.JoinLine(b.Context(), mutex)))
+				b.stand(admin, mutex)
 			}
 			waiting := b.acquireLater(waiter)
 			time.Sleep(c.waits)
@@ -404,7 +408,7 @@ func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, others, admin := b.acquire(b.Open()), b.Open(), b.Open()
 		for range 20 {
-			require.NoError(t, coordtest.Err(others.JoinLine(b.Context(), mutex)))
+			b.stand(others, mutex)
 		}
 		waiting := b.acquireLater(b.Open())
 		time.Sleep(10 * time.Millisecond)

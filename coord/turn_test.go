@@ -3,7 +3,6 @@ package coord_test
 import (
 	"context"
 	"path"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,122 +17,98 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// A caller that wants a wait to end may leave the claim from elsewhere.
-func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, _ := b.holder()
-		claim := b.join(c, mutex)
-		ended := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
-		synctest.Wait()
-		require.NoError(t, claim.Leave(b.Context()))
-		require.ErrorIs(t, <-ended, coord.ErrReleased)
-	})
-}
-
-func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		for i, join := range []joining{
-			inLine(mutex),
-			inLine(coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}),
-			ofName("/names/one"),
-		} {
-			claim := b.claim(join(b.Context(), c))
-			rule := coord.Rule(nil)
-			if i == 0 {
-				rule = first
-				require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first))) // uses the listing of the join up
-			}
-			require.NoError(t, claim.Leave(b.Context()))
-			require.ErrorIs(t, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrReleased)
-			if i == 0 {
-				require.ErrorIs(t, coordtest.Err(claim.Listed(b.Context())), coord.ErrReleased)
-			}
-		}
-	})
-}
-
-func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		var granted, released atomic.Int32
-		c := b.Open(coord.WithObserver(func(e event.Event) {
-			switch e.Kind {
-			case event.Granted:
-				granted.Add(1)
-			case event.Ended:
-				require.ErrorIs(t, e.Err, coord.ErrReleased)
-				released.Add(1)
-			}
-		}))
-		claim := b.join(c, mutex)
-		require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first)))
-		require.NoError(t, claim.Leave(b.Context()))
-		require.EqualValues(t, 1, granted.Load())
-		require.EqualValues(t, 1, released.Load())
-	})
-}
-
-// joining makes a claim.
-type joining func(context.Context, *coord.Client) (*coord.Claim, error)
+// joining makes a claim that holds immediately, or one that may have to wait.
+type joining func(context.Context, *coord.Client) (*coord.Hold, error)
 
 func inLine(spec coord.Spec) joining {
-	return func(ctx context.Context, c *coord.Client) (*coord.Claim, error) { return c.JoinLine(ctx, spec) }
-}
-
-func ofName(path string) joining {
-	return func(ctx context.Context, c *coord.Client) (*coord.Claim, error) {
-		return c.JoinName(ctx, coord.NameSpec{Path: path})
+	return func(ctx context.Context, c *coord.Client) (*coord.Hold, error) {
+		h, _, err := recipe.Join(ctx, c, &spec)
+		return h, err
 	}
 }
 
-// joined returns a claim that is first in line, and was listed along with its
-// create.
-func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
+func ofName(path string) joining {
+	return func(ctx context.Context, c *coord.Client) (*coord.Hold, error) {
+		return recipe.AcquireName(ctx, c, coord.NameSpec{Path: path})
+	}
+}
+
+// joinings are the ways to make a claim of which the server is asked no more
+// before it holds.
+var joinings = map[string]joining{
+	"in line": func(ctx context.Context, c *coord.Client) (*coord.Hold, error) {
+		return recipe.Acquire(ctx, c, &mutex, first)
+	},
+	"unlisted": inLine(coord.Spec{Line: mutex.Line, Kind: "lock", Unlisted: true}),
+	"a name":   ofName("/lock/one"),
+}
+
+// broken is a claim whose node is broken before it holds.
+type broken struct {
+	czxid  int64
+	beside *coord.Hold // another client's
+}
+
+// breakBeside breaks the node of a client that claims, and has another one hold
+// the lock.
+func (b bubble) breakBeside(c, other *coord.Client) broken {
 	b.Helper()
-	require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
-	late := b.Server.Inject(zkembed.Match{Func: creates}, zkembed.Delay(time.Millisecond))
-	defer late.Remove()
-	return b.claim(join(b.Context(), c))
+	node := b.node(b.nodesOf(c.Info().SessionID)[0])
+	require.NoError(b, inspect.Break(b.Context(), other, node.Path))
+	return broken{node.Stat.Czxid, b.acquire(other)}
+}
+
+// joinsAgain checks that the claim has not held, and that the call makes
+// another one.
+func (b bubble) joinsAgain(name string, acquired <-chan outcome, one broken) {
+	b.Helper()
+	if name == "in line" {
+		time.Sleep(time.Second)
+		require.Empty(b, acquired, "two holders")
+		require.NoError(b, one.beside.Release(b.Context()))
+	}
+	node := b.node(b.granted(acquired).Node())
+	require.NotNil(b, node, "it holds a node that is gone")
+	require.Greater(b, node.Stat.Czxid, one.czxid)
 }
 
 // A node that the join has seen is no reason to grant later.
 func TestF53AClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, other := b.Open(), b.Open()
-		claim := b.joined(c, inLine(mutex))
-		time.Sleep(time.Minute)
-		require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
-		h := b.acquire(other)
-		synctest.Wait() // the news has come
-		require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), first)), coord.ErrNodeDeleted)
-		require.NoError(b, h.Err())
-	})
+	for name, join := range joinings {
+		runInBubble(t, name, func(b bubble) {
+			var c *coord.Client
+			other, claim := b.connected(), make(chan broken, 1)
+			require.NoError(b, other.EnsureDir(b.Context(), mutex.Line.Dir))
+			c = b.Open(atTheFirst(event.Joined, func() {
+				time.Sleep(time.Minute)
+				claim <- b.breakBeside(c, other)
+				synctest.Wait() // the news has come
+			}))
+			acquired := b.later(func(ctx context.Context) (*coord.Hold, error) { return join(ctx, c) })
+			b.joinsAgain(name, acquired, <-claim)
+		})
+	}
 }
 
 // The news of the deletion does not come, since the claim's own watch is not
 // set yet: the grant waits for that.
 func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
-	for i, join := range []joining{
-		inLine(mutex),
-		inLine(coord.Spec{Line: mutex.Line, Kind: "lock", Unlisted: true}),
-		ofName(mutex.Line.Dir + "/one"),
-	} {
-		inBubble(t, func(b bubble) {
-			c, other := b.Open(), b.Open()
-			claim := b.joined(c, join)
-			late := b.Server.Inject(zkembed.Match{
-				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.Info().SessionID, Times: 1,
-			}, zkembed.Delay(time.Second))
-			time.Sleep(100 * time.Millisecond)
-			require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
-			h := b.acquire(other)
-			rule := coord.Rule(nil)
-			if i == 0 {
-				rule = first
-			}
-			require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrNodeDeleted)
+	for name, join := range joinings {
+		runInBubble(t, name, func(b bubble) {
+			var c *coord.Client
+			var late *zkembed.Fault
+			other, claim := b.connected(), make(chan broken, 1)
+			require.NoError(b, other.EnsureDir(b.Context(), mutex.Line.Dir))
+			c = b.Open(atTheFirst(event.Joined, func() {
+				late = b.Server.Inject(zkembed.Match{
+					Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: b.nodesOf(c.Info().SessionID)[0], Session: c.Info().SessionID, Times: 1,
+				}, zkembed.Delay(time.Second))
+				time.Sleep(100 * time.Millisecond)
+				claim <- b.breakBeside(c, other)
+			}))
+			acquired := b.later(func(ctx context.Context) (*coord.Hold, error) { return join(ctx, c) })
+			b.joinsAgain(name, acquired, <-claim)
 			require.Equal(b, 1, late.Fired())
-			require.NoError(b, h.Err())
 		})
 	}
 }
@@ -141,46 +116,33 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 // Its node was there when the wait for an open window began, and its own watch
 // is not set yet.
 func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, other := b.Open(), b.Open()
-		elsewhere := mutex
-		elsewhere.Line.Dir = "/elsewhere"
-		b.join(other, elsewhere) // keeps its window open
-		time.Sleep(2 * T)        // and c's window is closed: c has written nothing
-		throttle := func(op zkembed.Op, times int) *zkembed.Fault {
-			return b.Server.Inject(
-				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.Info().SessionID, Times: times},
-				zkembed.ReplyError(zkembed.CodeThrottledOp))
+	for name, join := range joinings {
+		if name == "a name" {
+			continue // its create opens the window
 		}
-		closed, unwatched := throttle(zkembed.OpMulti, 0), throttle(zkembed.OpGetData, 2)
-		claim := b.join(c, mutex)
-		granted := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
-		<-closed.Struck()
-		<-unwatched.Struck()
-		require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
-		h := b.acquire(other)
-		require.Empty(b, granted)
-		closed.Remove()
-		require.ErrorIs(b, <-granted, coord.ErrNodeDeleted)
-		require.Equal(b, 2, unwatched.Fired())
-		require.NoError(b, h.Err())
-	})
-}
-
-// Its own watch costs a claim that lasts one request, whenever it has its turn.
-func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
-		counts := b.asked(c, func() {
-			claim := b.joined(c, inLine(mutex))
-			time.Sleep(time.Second)
-			b.hold(claim.Turn(b.Context(), first))
-			time.Sleep(time.Second)
+		runInBubble(t, name, func(b bubble) {
+			c, other := b.Open(), b.connected()
+			require.NoError(b, other.EnsureDir(b.Context(), mutex.Line.Dir))
+			elsewhere := mutex
+			elsewhere.Line.Dir = "/elsewhere"
+			b.stand(other, elsewhere) // keeps its window open
+			time.Sleep(2 * T)         // and c's window is closed: c has written nothing
+			throttle := func(op zkembed.Op, times int) *zkembed.Fault {
+				return b.Server.Inject(
+					zkembed.Match{Ops: []zkembed.Op{op}, Session: c.Info().SessionID, Times: times},
+					zkembed.ReplyError(zkembed.CodeThrottledOp))
+			}
+			closed, unwatched := throttle(zkembed.OpMulti, 0), throttle(zkembed.OpGetData, 2)
+			acquired := b.later(func(ctx context.Context) (*coord.Hold, error) { return join(ctx, c) })
+			<-closed.Struck()
+			<-unwatched.Struck()
+			claim := b.breakBeside(c, other)
+			require.Empty(b, acquired)
+			closed.Remove()
+			b.joinsAgain(name, acquired, claim)
+			require.Equal(b, 2, unwatched.Fired())
 		})
-		once := zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}
-		require.Equal(b, once, counts)
-	})
+	}
 }
 
 // A rule that lets later contenders go first, and is asked on listings of
@@ -189,10 +151,8 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 // later one, and after some have gone.
 func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		holder, claim, later := b.join(c, mutex), b.join(c, mutex), b.join(c, mutex)
-		require.NoError(t, coordtest.Err(later.Listed(b.Context())))
-
+		c, other := b.connected(), b.Open()
+		holder := b.acquire(other)
 		asked := make(chan []string, 10)
 		seen := func(ahead []coord.Contender) (wait []int, granted bool) {
 			var names []string
@@ -202,24 +162,19 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 			asked <- names
 			return first(ahead)
 		}
-		turn := func(ctx context.Context) <-chan error {
-			return coordtest.Go(func() error { return coordtest.Err(claim.Turn(ctx, seen)) })
-		}
-		waiting, cancel := context.WithCancel(b.Context())
-		ended := turn(waiting)
+		b.Server.Inject(
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.Info().SessionID, Times: 1}, zkembed.Delay(time.Second))
+		acquired := b.later(acquirer(c, mutex, seen))
+		synctest.Wait()
+		later := b.stand(other, mutex)
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed by the join
-		synctest.Wait()
-		cancel()
-		require.ErrorIs(t, <-ended, context.Canceled)
-
-		ended = turn(b.Context())
+		require.NoError(t, b.Server.DropConn(c.Info().SessionID))
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed now
-		synctest.Wait()
-		require.NoError(t, holder.Leave(b.Context()))
+		time.Sleep(time.Second)
+		require.NoError(t, holder.Release(b.Context()))
 		require.Empty(t, <-asked)
-		require.NoError(t, <-ended)
-		require.NoError(t, claim.Leave(b.Context()))
-		require.NoError(t, later.Leave(b.Context()))
+		require.NoError(t, b.granted(acquired).Release(b.Context()))
+		require.NoError(t, later.Err())
 	})
 }
 

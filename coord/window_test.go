@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -125,18 +126,22 @@ func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 	})
 }
 
+// The connection breaks when all that a grant needs is known.
 func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.LoseAtDisconnect())
-		claim := b.join(c, mutex)
-		require.NoError(t, coordtest.Err(claim.Listed(b.Context())))
-		outage := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-		b.Server.DropConns()
-		synctest.Wait()
-		_, err := claim.Turn(b.Context(), first) // needs no request
-		require.ErrorIs(t, err, coord.ErrLost)
-		require.ErrorIs(t, err, coord.ErrDisconnected)
+		cut := make(chan *zkembed.Partition, 1)
+		c := b.Open(coord.LoseAtDisconnect(), atTheFirst(event.Joined, func() {
+			cut <- b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+			b.Server.DropConns()
+			time.Sleep(time.Millisecond)
+		}))
+		require.NoError(b, b.Open().EnsureDir(b.Context(), mutex.Line.Dir))
+		acquired := b.later(acquirer(c, mutex, first))
+		outage := <-cut
+		time.Sleep(T / 10)
+		require.Empty(b, acquired)
 		outage.Heal()
+		b.granted(acquired)
 	})
 }
 
