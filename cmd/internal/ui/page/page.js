@@ -340,6 +340,32 @@ function grid(width, row, since) {
   return svg("svg", { height: top, "aria-hidden": "true" }, ...all);
 }
 
+const mostSeats = 60;
+
+// seating draws the places of a double barrier's round.
+function seating(width, row) {
+  const all = shape.seats(row).slice(0, mostSeats), beside = Math.max(1, Math.floor(width / 130)), wide = Math.min(190, width / beside);
+  return svg("svg", { height: Math.ceil(all.length / beside) * 40, "aria-hidden": "true" }, ...all.map((s, n) => {
+    const x = (n % beside) * wide, y = Math.floor(n / beside) * 40, isMissing = s.state === "missing";
+    return svg("g", { class: "seat", "data-owner": s.owner, "data-state": s.state, "data-since": s.since, "data-how": s.how },
+      svg("rect", { class: isMissing ? "frame dashed unowned" : "box" + (s.state === "waits" ? "" : " holds"), x: x + 1, y: y + 1, width: wide - 8, height: 34, rx: 4 }),
+      svg("text", { class: isMissing ? "bad" : "strong", x: x + 7, y: y + 15 }, fitted((isMissing && s.owner ? "? " : "") + (s.owner || (isMissing ? "nobody" : "…")), wide - 20)),
+      svg("text", { class: "faint", x: x + 7, y: y + 29 }, fitted({ inside: "● ", finished: "✓ ", waits: "… ", missing: "" }[s.state] + s.state + sinceOf(s), wide - 20)));
+  }));
+}
+
+const sinceOf = (seat) => (seat.since ? " since " + clockOf(seat.since) : "");
+
+function seatTable(row) {
+  const round = row.recipe.round, all = shape.seats(row);
+  const missing = all.filter((s) => s.state === "missing").length;
+  const caption = (round.open ? "Round " + round.number : "The next round") + ": " + (round.members - missing) + " of " + round.members + (round.open ? " in" : " have come") + ", " + missing + " missing";
+  return [caption, ["", "who", "since", ""], all.map((s, n) => ({ key: n, cells: [
+    [s.state, s.state === "missing" ? "bad" : s.state === "waits" ? "" : "holds"], s.owner || (s.state === "missing" ? "not known" : "…"), s.since ? clockOf(s.since) + ", " + age(now() - s.since) : "",
+    s.state === "missing" && s.owner ? (round.open ? "was in this round" : "was in the last round") + (s.how ? ", " + marks[s.how][0] : "") : "",
+  ] }))];
+}
+
 // --- what a row shows
 
 const exclusive = ["lock", "rwlock", "election", "barrier", "unknown", "mixed", ""];
@@ -373,7 +399,10 @@ function saying(row) {
 
 // roundOf says how a double barrier's round stands, as inspect does.
 function roundOf(round) {
-  if (round.open) return "round " + round.number + " is open: " + round.inside + " of " + round.members + " inside";
+  if (round.open) {
+    const missing = round.members - round.inside - round.finished;
+    return "round " + round.number + " is open: " + round.inside + " of " + round.members + " inside" + (round.finished ? ", " + round.finished + " finished" : "") + (missing > 0 ? ", " + missing + " missing" : "");
+  }
   const last = round.number > 0 ? "round " + round.number + " is over" : "no round yet";
   return last + (round.waiting > 0 ? "; " + round.waiting + " of " + round.members + " have come" : "; nobody waits");
 }
@@ -474,7 +503,7 @@ function drawBody(body, row) {
     drawIt();
     if (!div.firstChild) requestAnimationFrame(drawIt); // it has no width before it is in the page
   }]);
-  const tables = { contenders: row.contenders.length && contenderTable, kept: r?.slots?.kept?.length && keptTable, items: r?.queue && itemTable,
+  const tables = { seats: r?.round && seatTable, contenders: row.contenders.length && contenderTable, kept: r?.slots?.kept?.length && keptTable, items: r?.queue && itemTable,
     jobs: (r?.jobs || r?.schedule) && jobTable, keys: r?.keys && keyTable, held: row.intervals.length && heldTable };
   for (const [name, of] of Object.entries(tables)) {
     if (of) parts.push([name, newTable, (box) => table(...of(row), box)]);
@@ -514,8 +543,9 @@ function bigPicture(row, width) {
   if (!exclusive.includes(row.kind)) {
     const lanes = [...Map.groupBy(row.intervals.filter((i) => !i.nobody && (!i.end || i.end[1] >= sc.from)), (i) => i.node)].slice(-40);
     const most = r?.limit || r?.round?.members;
+    const seats = r?.round ? [make("div", "big", make("p", "quiet", "who is in, and who is missing: ? was in " + (r.round.open ? "this round" : "the last round")), seating(width, row))] : [];
     const who = lanes.flatMap(([, intervals], n) => bars(sc, intervals, n * 17, 15, true));
-    return [figure("how many hold" + (most ? ", of " + most : "") + "; waiting (orange)", 50, plot(sc, [{ steps: of("holders"), area: true }, { steps: of("waiting"), kind: "second" }], 50, "", most)),
+    return [...seats, figure("how many hold" + (most ? ", of " + most : "") + "; waiting (orange)", 50, plot(sc, [{ steps: of("holders"), area: true }, { steps: of("waiting"), kind: "second" }], 50, "", most)),
       ...(lanes.length ? [figure("who", lanes.length * 17, who)] : [])];
   }
   const several = row.kind === "rwlock" && row.intervals.some((i) => i.node && i.node.includes("read"));

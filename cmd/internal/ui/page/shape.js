@@ -185,6 +185,21 @@ export function cameFrom(intervals, from) {
   return came;
 }
 
+// seats are the places of a double barrier's round: who is in, who waits for it
+// to begin, and who is missing. A missing one has the name of one who was in
+// this round, or the last, as far as that was seen.
+export function seats({ recipe: { round }, contenders, intervals, lasts }) {
+  const places = { inside: round.open, finished: round.open, waits: !round.open };
+  const all = contenders.filter((c) => places[c.state])
+    .map((c) => ({ owner: c.owner, state: c.state, since: c.holds ? lasts.get(c.node)?.begin[1] || c.made : c.made }));
+  const more = (round.open ? round.inside + round.finished : round.waiting) - all.length;
+  for (let n = 0; n < more; n++) all.push({ owner: "", state: round.open ? "inside" : "waits" });
+  const held = intervals.filter((i) => !i.nobody), begun = Math.max(0, ...held.map((i) => i.begin[1]));
+  const gone = held.filter((i) => i.begin[1] === begun && i.end && !all.some((s) => s.owner === i.owner));
+  for (let n = 0; all.length < round.members; n++) all.push({ owner: gone[n]?.owner ?? "", state: "missing", since: gone[n]?.end[1], how: gone[n]?.how });
+  return all;
+}
+
 // chips are what there is and what is odd, each a filter.
 export const chips = {
   held: ["held", "held", (r) => r.holders.length > 0],
