@@ -26,8 +26,8 @@ func (s *clientSteps) Acquire(ctx context.Context, spec *Spec, rule Rule) (*Hold
 	return h, c.failure("acquire", spec.dir(), err)
 }
 
-// acquireBehind is Acquire inside of a hold of the same line, for which the
-// claim would wait.
+// acquireBehind is Acquire inside of a hold of the same line that the claim
+// would wait for.
 func (c *Client) acquireBehind(ctx context.Context, spec *Spec, rule Rule, outer *Hold) (*Hold, error) {
 	h, err := c.Synced().tryInLine(ctx, spec, rule)
 	switch {
@@ -190,8 +190,8 @@ func (cl *claim) removeFormer(ctx context.Context) error {
 	return nil
 }
 
-// awaitFormer waits until a name is free that a former session of this client
-// has, which servers have not ended yet. It fails with taken if another has it.
+// awaitFormer waits until a former session of this client, which servers have
+// not ended yet, leaves the name. It fails with taken if another has it.
 func (cl *claim) awaitFormer(ctx context.Context, taken error) (free bool, err error) {
 	former := cl.client.keeper.Former()
 	if len(former) == 0 || cl.named == nil {
@@ -224,7 +224,7 @@ func (cl *claim) giveUp(ctx context.Context, why error) {
 // the hold covers the request, and the claim is re-entrant, the acquire gets
 // another handle of the hold, without a request to a server. An exclusive claim
 // inside of a shared hold is refused with [ErrInvalid]. In all other cases
-// there is no decision, but a claim that is not granted immediately waits for
+// there is no decision; a claim that is not granted immediately would wait for
 // the outer hold, which ends no earlier than its own context.
 func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (own *Spec, h *Hold, outer *Hold, err error) {
 	if rule == nil {

@@ -34,7 +34,7 @@ type claim struct {
 	mu       sync.Mutex
 	waker    session.Waker  // of the one who waits for its turn, or nil
 	revoked  session.Signal // that it was asked
-	gone     error          // why the node is not ours any more, or nil
+	gone     error          // why the node is no longer ours, or nil
 	parts    []*claim       // what was made for it; see recipe.Attach
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
@@ -140,7 +140,7 @@ func (cl *claim) hasJoined() {
 // wanted is the server's path that the create asks for.
 func (cl *claim) wanted() string { return znode.Join(cl.node.Dir, cl.node.Stem) }
 
-// together are claims that one request makes.
+// batch is the claims that one request makes.
 type batch []*claim
 
 // join makes the nodes of the claims, which are of one session, by once and

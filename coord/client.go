@@ -30,8 +30,8 @@ type Client struct {
 	flushed *atomic.Int64 // of one that [Client.Synced] made: the session in which it may read
 }
 
-// clientSteps are what the author of a recipe may do with a client, and other
-// users need not: see [author.Of].
+// clientSteps are the methods of a client for authors of recipes: see
+// [author.Of].
 type clientSteps Client
 
 type clientOffer = author.Offer[*clientSteps]
@@ -95,8 +95,8 @@ func Open(ctx context.Context, list string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// lookForChroot refuses a chroot that must exist and does not, and warns the
-// log of another that does not.
+// lookForChroot refuses a missing chroot if it must exist, and otherwise logs a
+// warning.
 func (c *Client) lookForChroot(ctx context.Context) error {
 	if c.chroot == "" || !c.opts.needsChroot && !c.opts.Log.Enabled(ctx, slog.LevelWarn) {
 		return nil
@@ -146,10 +146,10 @@ func init() {
 }
 
 // Close ends the session, which ends every claim and hold, and joins every
-// goroutine. For the server's answer it waits at most a second, or a sixth of
-// the session timeout if that is less, and not at all without a connection:
-// the session's nodes then stay until the servers expire it. When ctx ends
-// first, Close returns its error and the rest goes on in the background.
+// goroutine. It waits for the server's answer at most a second, or a sixth of
+// the session timeout if that is less. Without a connection it does not wait,
+// and the session's nodes stay until the servers expire it. When ctx ends
+// first, Close returns its error and goes on in the background.
 func (c *Client) Close(ctx context.Context) error {
 	c.once.Do(func() { close(c.closed) })
 	return opError("close", "", c.keeper.Close(ctx))

@@ -20,8 +20,8 @@ func (k *clock) hear(stat Stat) {
 	k.wrote, k.heard = stat.Modified, time.Now()
 }
 
-// now carries the ensemble's time on by the monotonic clock, unless the answer
-// that told it is older than within.
+// now carries the ensemble's time on by the monotonic clock, unless that time
+// was learned longer ago than within.
 func (k *clock) now(within time.Duration) (now time.Time, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

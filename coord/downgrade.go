@@ -80,7 +80,7 @@ func exchangeOf(cl *claim, kind string) (e exchange, err error) {
 	return exchange{cl, c.newClaim(&spec, fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence))}, nil
 }
 
-// run makes the exchange, or deletes the node of the one that is to go. It
+// run makes the exchange, or deletes the node of the claim that is to go. It
 // returns when that is done, or when ctx ends: then both nodes are deleted in
 // the background.
 func (e exchange) run(ctx context.Context) error {
@@ -105,8 +105,8 @@ func (e exchange) run(ctx context.Context) error {
 	})
 }
 
-// swap makes the exchange and blocks until that is certain, or certain not to
-// be. It starts no attempt when ctx has ended.
+// swap makes the exchange and blocks until the outcome is certain. It starts no
+// attempt when ctx has ended.
 func (e exchange) swap(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return calls.Ended(ctx)

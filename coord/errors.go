@@ -20,9 +20,9 @@ import (
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")
-	// ErrLost: a hold ended before it was released. The cause is wrapped with
-	// it: [ErrSessionExpired], [ErrNodeDeleted], [ErrClosed], [ErrWindowOver],
-	// [ErrDisconnected] or [ErrAuthFailed].
+	// ErrLost: a hold ended before it was released. The error also matches its
+	// cause: [ErrSessionExpired], [ErrNodeDeleted], [ErrClosed],
+	// [ErrWindowOver], [ErrDisconnected] or [ErrAuthFailed].
 	ErrLost = errors.New("hold lost")
 	// ErrWindowOver: no write was acknowledged in time, and the servers may
 	// have given the session up by now.
@@ -88,8 +88,8 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
-// WaitError says what a wait that its deadline ended was for. Its text is that
-// of Err, a semicolon, and For.
+// WaitError says what a wait was for when its deadline ended it. Its text is
+// that of Err, a semicolon, and For.
 type WaitError struct {
 	Err error
 	For string // `held by "owner"`, "2 of 3 have come"…
@@ -99,7 +99,7 @@ func (e *WaitError) Error() string { return e.Err.Error() + "; " + e.For }
 
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// opError wraps err, unless it is nil or says already what was being done.
+// opError wraps err, unless it is nil or already says what was being done.
 func opError(op, path string, err error) error {
 	if err == nil || errors.As(err, new(*OpError)) {
 		return err

@@ -42,7 +42,7 @@ func (s *clientSteps) ReportOnce(level slog.Level, e event.Event) {
 // notify passes a session's changes on to the claims born in it.
 //
 // All holds end before the first node is deleted, and before the log and the
-// observers hear of it, which may take their time.
+// observers are told, who may take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
 	var leave, tell []func()
 	if cause, gone := c.opts.lossBy(change, s); cause != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 )
 
-// grant is [together.grant] of one claim.
+// grant is [batch.grant] of one claim.
 func (cl *claim) grant(ctx context.Context) (*Hold, error) {
 	holds, err := batch{cl}.grant(ctx)
 	if err != nil {
@@ -21,8 +21,8 @@ func (cl *claim) grant(ctx context.Context) (*Hold, error) {
 	return holds[0], nil
 }
 
-// grant makes the holds of all the claims or none, once the trust window is
-// open and every node known to be there. All the waiting comes first: a hold
+// grant makes the holds of all the claims or of none, once the trust window is
+// open and every node is known to be there. All waiting comes first: a hold
 // that waited for the others could be lost before it is returned.
 func (t batch) grant(ctx context.Context) (holds []*Hold, err error) {
 	for _, cl := range t {
@@ -43,7 +43,7 @@ func (t batch) grant(ctx context.Context) (holds []*Hold, err error) {
 		}
 	}
 	for _, h := range holds {
-		err = cmp.Or(h.Err(), err) // observers, which hear of each, may take their time
+		err = cmp.Or(h.Err(), err) // observers, who are told of each, may take their time
 	}
 	if err != nil {
 		for _, h := range holds {
@@ -94,14 +94,14 @@ func (cl *claim) hold() (*Hold, error) {
 	return h, nil
 }
 
-// markGone notes that the node is not there any more and says why: the claim
-// may have been left meanwhile.
+// markGone notes that the node is gone, and returns why: the claim may have
+// been left meanwhile.
 func (cl *claim) markGone() error {
 	cl.lose(ErrNodeDeleted, true)
 	return cmp.Or(cl.goneErr(), ErrReleased)
 }
 
-// goneErr says why the claim cannot be granted any more, or nil: its node is
+// goneErr returns why the claim can no longer be granted, or nil: its node is
 // gone, or about to be deleted.
 func (cl *claim) goneErr() error {
 	cl.mu.Lock()

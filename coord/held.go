@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Held is a hold for those who may ask it and not end it: what a recipe owns,
-// and ends by a protocol of its own, it hands out as a Held. A [*Hold] is one,
+// Held is a hold for users who may ask it, but not end it: a recipe that ends
+// its holds by a protocol of its own hands them out as Held. A [*Hold] is one,
 // and so is what embeds one, such as an election's term; see [Hold] for what
 // the methods do.
 type Held interface {
@@ -24,7 +24,7 @@ type Held interface {
 	Node() string
 	// Session returns the id of the session the hold belongs to.
 	Session() int64
-	// Revoked is closed when a client asked for the hold.
+	// Revoked is closed when a client has asked the holder to give up.
 	Revoked() <-chan struct{}
 	// Txn carries out all the operations or none, and only while the hold's
 	// node exists.

@@ -114,8 +114,9 @@ func (h *Hold) Node() string { return h.claim.path() }
 // Session returns the id of the session the hold belongs to.
 func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 
-// Revoked is closed when the hold was asked for, perhaps before it was granted;
-// see inspect.Revoke. The holder finishes what it must and releases.
+// Revoked is closed when a client has asked the holder to give up, perhaps
+// before the grant; see inspect.Revoke. The holder finishes what it must and
+// releases.
 func (h *Hold) Revoked() <-chan struct{} {
 	h.claim.node.WatchOnce()
 	for _, part := range h.claim.partsLeft() {
@@ -164,8 +165,9 @@ func (h *Hold) txn(ctx context.Context, ops []Op) ([]Result, error) {
 	return results[len(own):], nil
 }
 
-// ownFailure turns the failure of one of the leading checks, and the client's
-// closing, into the end of the hold, and counts from the caller's operations.
+// ownFailure ends the hold if one of our checks in front of the caller's
+// operations failed, or if the client is closed. In a failure of the caller's,
+// it counts from the caller's first operation.
 func (h *Hold) ownFailure(err error, own int) error {
 	single, ok := err.(*TxnError)
 	switch {
@@ -225,8 +227,8 @@ func (c *heldContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Err looks at the clock as [Hold.Err] does, and so do the parents that are of
-// other holds.
+// Err looks at the clock as [Hold.Err] does, for this hold and for those of its
+// parents.
 func (c *heldContext) Err() error {
 	_, _ = c.hold.Err(), c.parent.Err() // which cancel the context if a window is over
 	return c.Context.Err()
@@ -254,9 +256,9 @@ func heldNodes(ctx context.Context) (nodes []string) {
 
 // Context returns a context that ends when the hold or parent does;
 // context.Cause says which. It carries the hold: see [HeldIn], and Under of
-// inspect.Contender for the claims that are made with it. It is kept until one
-// of the two has ended: where many are made of a long hold, give each a parent
-// that ends.
+// inspect.Contender for the claims that are made with it. The context is kept
+// until one of the two has ended: if you make many of one long hold, give each
+// a parent that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	cl := h.claim
 	of := cl.spec.Line.Dir
@@ -315,8 +317,8 @@ func HeldIn(ctx context.Context, c *Client, dir string) (Held, bool) {
 	return h, held
 }
 
-// holdIn is HeldIn for holds of which is says yes: in one directory there may
-// be several lines.
+// holdIn is HeldIn for the holds that is accepts: in one directory there may be
+// several lines.
 func holdIn(ctx context.Context, c *Client, dir string, is func(*Hold) bool) (*Hold, bool) {
 	for held := innermost(ctx); held != nil; held = innermost(held.parent) {
 		if held.of == dir && held.hold.claim.client.shared == c.shared && is(held.hold) {

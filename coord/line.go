@@ -23,19 +23,19 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 //
 // A rule cannot see contenders that came after the claim. No contender can
 // appear ahead of a claim later, so a rule may be shown some that have gone,
-// but before a grant none is missing. More contenders must never make it say
-// yes: when a claim joins behind many of its own session, the rule is first
-// asked about the nearest of these alone, and if it says no, the claim waits
-// for the contenders that the rule names. A rule that lets later contenders go
-// first could grant twice when it is asked about listings of different age; it
-// cannot be written.
+// but before a grant none is missing. A rule must be monotone: adding a
+// contender never turns no into yes. When a claim joins behind many of its own
+// session, the rule is first asked about the nearest of these alone, and if it
+// says no, the claim waits for the contenders that the rule names. So no rule
+// can let later contenders go first: asked about listings of different age, it
+// could grant twice.
 //
-// Each contender named beyond those that must be waited for costs a request,
-// and can save one later: when a watched contender goes, and the claim's place
-// is among the first 16, the rule is first asked again without it. If it still
-// says no, it is asked about the newest listing that waiters of the same client
-// have made. The line is listed anew only if the rule says no to that as well,
-// and names a contender that is not watched yet.
+// Each contender that is named without need costs a request, and can save one
+// later: when a watched contender goes, and the claim's place is among the
+// first 16, the rule is first asked again without it. If it still says no, it
+// is asked about the newest listing that waiters of the same client have made.
+// The line is listed anew only if the rule says no to that as well, and names a
+// contender that is not watched yet.
 type Rule func(ahead []Contender) (wait []int, granted bool)
 
 // First is the rule of mutual exclusion: the first in line holds. Every other
@@ -84,15 +84,15 @@ func (l Line) layout(d Dialect) dialect.Layout {
 // has reports whether claims of a kind take part.
 func (l Line) has(kind string) bool { return l.layout("").Has(kind) }
 
-// Order picks those out of the names of a directory's children that take part
-// in the line, and sorts them by age. It costs no request.
+// Order picks from the names of a directory's children the contenders that take
+// part in the line, and sorts them by age. It costs no request.
 func (l Line) Order(names []string, d Dialect) []Contender {
 	line, _ := l.parse(names, d)
 	return line
 }
 
-// Foreign picks those out of the names of a directory's children that contend
-// there and cannot be honoured, and sorts them by age. It costs no request.
+// Foreign picks from the names of a directory's children the contenders that
+// cannot be honoured, and sorts them by age. It costs no request.
 func (l Line) Foreign(names []string, d Dialect) []Contender {
 	_, foreign := l.parse(names, d)
 	return foreign
@@ -127,7 +127,7 @@ type lineView struct {
 	line, foreign []Contender
 
 	mu   sync.Mutex
-	gone int // so many at the front of the line are known to be gone
+	gone int // how many at the front of the line are known to be gone
 }
 
 // drop notes that the first in line are gone, as far as gone says so, and
@@ -171,14 +171,14 @@ func admit(self Contender) error {
 	return nil
 }
 
-// around says which foreign contenders, sorted by age, came before self, and
-// which after it.
+// around splits foreign contenders, sorted by age, into those before self and
+// those after it.
 func around(self Contender, foreign []Contender) (before, after []Contender) {
 	at, _ := slices.BinarySearchFunc(foreign, self, func(f, self Contender) int { return cmp.Compare(f.Sequence, self.Sequence) })
 	return foreign[:at], foreign[at:]
 }
 
-// refuse is why a claim that comes after f is refused.
+// refuse returns why a claim behind f is refused.
 func refuse(f Contender) error {
 	whose := fmt.Sprintf("%s %s", f.Dialect, f.Kind)
 	if likely := dialect.Likely(f.Name); f.Dialect == Unknown && likely != "" {

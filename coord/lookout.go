@@ -37,7 +37,7 @@ type lookout struct {
 // thousands of lines is spread over time.
 const mostLookouts = 32
 
-// lookOut has a session that holds look at its lines, as far as that is due. It
+// lookOut looks at the lines in which a session holds, where a look is due. It
 // does not block. It is called every tenth of T or so.
 func (c *Client) lookOut(s *session.Session) {
 	now, lines := time.Now(), map[lineKey]*claim{}
@@ -87,9 +87,9 @@ func (l *lookout) isDue(now time.Time) bool {
 	return !l.looking && now.After(l.next) && (l.watch == nil || l.watch.Fired() != session.Pending)
 }
 
-// look looks at the line in which the claim holds. The farther back in line,
-// the longer it is until the next look: a thousand that share a line list it
-// together little more often than ten do.
+// look looks at the line in which the claim holds. The farther back the claim,
+// the later its next look: a thousand holders that share a line list it little
+// more often than ten do.
 func (o *lookouts) look(l *lookout, cl *claim) {
 	watch, place := cl.lookAtLine()
 	o.mu.Lock()

@@ -11,8 +11,8 @@ import (
 // errNested: what only the one who has the node may do.
 var errNested = wire.Invalid("the hold is handed on, as a turn of a local queue is, and its node stays")
 
-// nest is the handles that one user of a hold has, where the hold is handed on
-// from one user to the next.
+// nest is the handles that one user has of a hold that is handed on from user
+// to user.
 type nest struct {
 	in    *nest // that this one is inside of, or nil
 	uses  int   // handles, and transactions under way; guarded by claim.mu

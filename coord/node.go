@@ -51,9 +51,9 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 
 // Synced returns a client for one caller, for reads that are up to date. A
 // server may lag behind the ensemble, and after a change of session the next
-// one may lag behind the last. Its reads show all that was
-// committed before its first read, and never go back in time. That costs one
-// empty write in each session. In all else it is c itself.
+// one may lag behind the last. The reads of the returned client show all that
+// was committed before its first read, and never go back in time. That costs
+// one empty write in each session. In all else it is c itself.
 func (c *Client) Synced() *Client { return newClient(c.shared, new(atomic.Int64)) }
 
 // catchUp has the session's server learn all earlier commits, once in each
@@ -78,8 +78,8 @@ func transient(err error) bool {
 	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrThrottled)
 }
 
-// repeatable reports whether a call that failed with err is to be made again,
-// and otherwise returns the error that says why not.
+// repeatable reports whether to repeat a call that failed with err, and returns
+// the failure if not.
 func repeatable(ctx context.Context, err error) (failure error, again bool) {
 	switch {
 	case !transient(err):

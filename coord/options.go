@@ -118,9 +118,9 @@ func WithAuth(scheme, value string) Option {
 
 // WithDialer sets how to connect to a server, named as in the list given to
 // [Open]; by default, by TCP to each address that the name has, in turn. The
-// context ends after ten seconds, or when another server was faster: after a
-// second, or a sixth of the session timeout if that is less, the next server
-// is tried as well.
+// context ends after ten seconds, or when another server was faster: the next
+// server is tried as well after a second, or a sixth of the session timeout if
+// that is less.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return option(dial != nil, func(o *options) { o.Dial, o.Lookup = dial, nil }, "the dialer is nil")
 }
@@ -129,10 +129,9 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 // the configuration names the server, its certificate must be for the host
 // named in the list given to [Open].
 //
-// The configuration is used as it is for as long as the client lives. For
-// certificates that are replaced, use [WithTLSFiles], or GetClientCertificate
-// and VerifyConnection. An attendant is told what they return
-// ([WithAttendant]).
+// The client uses this configuration as long as it lives. For certificates that
+// are replaced, use [WithTLSFiles], or GetClientCertificate and
+// VerifyConnection, whose results an attendant is told ([WithAttendant]).
 func WithTLS(config *tls.Config) Option {
 	return option(config != nil, func(o *options) { o.TLS = servers.Fixed(config) }, "the TLS configuration is nil")
 }
@@ -192,7 +191,7 @@ func WithLogger(log *slog.Logger) Option {
 		"the logger is nil; leave the option out for no log")
 }
 
-// WithObserver has f hear of every [event.Event], for metrics. It is called
+// WithObserver has f called with every [event.Event], for metrics. It is called
 // from many goroutines and must not block. Each use of the option adds an
 // observer.
 func WithObserver(f func(event.Event)) Option {
@@ -204,16 +203,16 @@ func WithObserver(f func(event.Event)) Option {
 // milliseconds, and only the loss of the host costs the session timeout, which
 // can be long then (30 or 60 s). path is the attendant's socket, such as
 // /run/zkcoord/attend.sock; package attend and "zkcoord attend" serve it, and
-// that package says what they are told and what is guaranteed. Nothing depends
-// on the attendant: without one, the client looks for it again and again, and
-// says so once, in the log and by [event.SessionAttended].
+// its documentation says what an attendant is told and guarantees. Nothing
+// depends on the attendant: without one, the client looks for it again and
+// again, and says so once, in the log and by [event.SessionAttended].
 //
 // The process counts as gone when all who have its connection to the attendant
 // have closed it. Programs that the process starts do not inherit it. A program
 // that acts under a hold of this process, and may outlive it, needs a copy:
-// each function of share gets a copy of each connection, before the attendant
-// hears of the session on it. Pass the copy on (exec.Cmd.ExtraFiles), and close
-// it when it is no longer needed. The function must not block.
+// each function of share gets a copy of each connection, before the session is
+// announced on it. Pass the copy on (exec.Cmd.ExtraFiles), and close it when it
+// is no longer needed. The function must not block.
 func WithAttendant(path string, share ...func(connection *os.File)) Option {
 	return func(o *options) error {
 		if path == "" || strings.ContainsRune(path, 0) {
@@ -229,8 +228,8 @@ func WithAttendant(path string, share ...func(connection *os.File)) Option {
 	}
 }
 
-// WithIdentity names this process in the data of its nodes, with host and pid;
-// by default it is the program's name.
+// WithIdentity names this process in the data of its nodes, beside host and
+// pid; the default is the program's name.
 func WithIdentity(name string) Option {
 	return option(name != "" && len(name) <= 256 && !strings.ContainsAny(name, "\n\r"), func(o *options) { o.identity = []byte(name) },
 		"identity %q: it must be one line of 1 to 256 bytes", name)
@@ -264,8 +263,8 @@ func LoseAtDisconnect() Option {
 
 // RequireChroot has [Open] fail with [ErrNoNode] when the chroot of the connect
 // string does not exist: two requests. Without it the chroot is made when it is
-// needed, as any directory is, and the log is warned that it was not there. A
-// misspelt chroot makes two locks of one.
+// needed, as any directory is, and the log has a warning. A misspelt chroot
+// makes two locks of one.
 func RequireChroot() Option {
 	return option(true, func(o *options) { o.needsChroot = true }, "")
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// registry is the claims of a client. They hear of the changes of their
-// sessions, which keep their trust windows open for the claims that need it.
+// registry is the claims of a client. Claims are told of changes of their
+// session, and sessions keep their trust windows open for the claims that need
+// it.
 type registry struct {
 	mu    sync.Mutex
 	opens map[*claim]bool // whether it needs an open window

@@ -16,7 +16,7 @@ import (
 // reporting the loss. A session can be over for its client before it is for the
 // servers: servers that the client could not reach keep the node, and others
 // wait for it, until the client can close the session there, or for up to the
-// session timeout after they can serve again. Otherwise it returns
+// session timeout after they can serve again. In all other cases it returns
 // [ErrUnconfirmed], and the deletion is repeated in the background until the
 // node or the session is gone. It may be called again and from several
 // goroutines: all get the same answer.

@@ -105,9 +105,9 @@ func (r *removal) over(err error) {
 	close(r.done)
 }
 
-// wait waits for the answer, at most for limit and until ctx ends. Where ctx is
-// a context of a hold, which the release ends, wait goes on until the context
-// that ctx was made from ends, or the deadline of ctx is over.
+// wait waits for the answer, at most for limit and until ctx ends. The release
+// itself ends a ctx that is a context of the hold: then wait goes on until the
+// parent of ctx ends, or the deadline of ctx is over.
 func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -136,9 +136,9 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// removeWith deletes the node and the nodes of its parts together, along with
-// which the owner's operations are carried out: no reader finds the one without
-// the other. Where that is refused, the nodes are deleted one by one.
+// removeWith deletes the node and its parts, and carries out the owner's
+// operations, in one transaction: no reader finds the one without the other. If
+// that is refused, the nodes are deleted one by one.
 func (r *removal) removeWith(parts []*claim) error {
 	cl := r.claim
 	ctx, ops := context.Background(), append(cl.proof(), DeleteOp(cl.path(), cl.node.Version()))

@@ -39,10 +39,10 @@ type Spec struct {
 // request that makes the node also sets its data, which makes its version 1,
 // where a node just created has 0, and the node is deleted only at its version.
 // A deletion whose reply was lost is repeated only after a look that finds this
-// claim's node. Proof rules out the two cases in which another claim's node is
-// still taken for this one's, and is deleted, or lets [Hold.Txn] write: this
-// claim's node was broken by hand, and this client has not heard of that yet;
-// and a server carries the deletion or transaction out late (docs/design.md).
+// claim's node. In two cases a deletion or [Hold.Txn] could still meet another
+// claim's node, unless Proof rules that out: this claim's node was broken by
+// hand, and this client does not know it yet; or a server carries the request
+// out late (docs/design.md).
 type NameSpec struct {
 	Path string
 	// Data of the node; by default the client's identity. The data must be
@@ -56,7 +56,7 @@ type NameSpec struct {
 	// Retain: a hold that is lost while its session lives leaves its node, and
 	// the next recipe.AcquireName of the name by this client takes the node
 	// back: nobody sees the name free, and the token is the same. Until then
-	// the node stays; [Hold.Release] of the lost hold deletes it. It is for an
+	// the node stays; [Hold.Release] of the lost hold deletes it. Use it for an
 	// owner that acquires the name again as soon as the hold is lost.
 	Retain bool
 	// With are operations that take effect along with the create of the node,
@@ -106,8 +106,8 @@ func (s *Spec) dir() string {
 	return s.Line.Dir
 }
 
-// share returns a spec that is the same as s: the last one that was asked for,
-// if it is. Thousands wait in one line.
+// share returns a spec equal to s: the last one that was asked for, if it is
+// equal, since thousands wait in one line.
 func (c *Client) share(s *Spec) *Spec {
 	last := c.lastSpec.Load()
 	if last == nil || !last.equals(s) {
@@ -125,8 +125,8 @@ func (s *Spec) equals(o *Spec) bool {
 		s.Exclusive == o.Exclusive && s.Reentrant == o.Reentrant && s.Unlisted == o.Unlisted
 }
 
-// mayBeDescribed says why the claim cannot stand in a line of a described
-// dialect, if it is in one.
+// mayBeDescribed returns why the claim cannot stand in a described dialect's
+// line, if its line is one.
 func (s *Spec) mayBeDescribed() error {
 	d := s.Line.Dialect
 	switch err := CheckDialect(d); {
@@ -218,8 +218,7 @@ func CheckDialect(d Dialect) error {
 // not to be joined.
 type Description = dialect.Description
 
-// What the children of a line's directory are that end with a sequence number,
-// and are not named as the [Description] says.
+// What other names in the directory are that end with a sequence number.
 const (
 	RefuseOthers = dialect.RefuseOthers // contenders that cannot be honoured; the default
 	HonourOthers = dialect.HonourOthers // contenders like any

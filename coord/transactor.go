@@ -148,8 +148,8 @@ func (h *Hold) mayEnd() error {
 	return nil
 }
 
-// stopReleasing unblocks a pending delete and has our watch look again: its
-// events meanwhile were ignored.
+// stopReleasing unblocks a pending delete and has the watch on our node look
+// again: its events meanwhile were ignored.
 func stopReleasing(holds []*Hold, err error) {
 	for _, h := range holds {
 		h.claim.mu.Lock()

@@ -18,7 +18,7 @@ import (
 // await returns when the turn has come: each wake-up looks again. When it
 // fails, the claim is still there, unless its node or its session is gone. When
 // the claim is left meanwhile, the error is [ErrReleased]. A rule that panics
-// leaves nothing behind among those that share listings.
+// leaves no waiter behind that shares listings.
 func (w *waiter) await(ctx context.Context) error {
 	w.cl.keepOpen(false)
 	w.share()
@@ -26,12 +26,12 @@ func (w *waiter) await(ctx context.Context) error {
 	return w.blame(w.run(ctx))
 }
 
-// beginTurn asks the rule once. Unless that grants the turn, it returns what
-// waits for it. A nil rule grants the turn immediately, with a listing unless
-// the claim is unlisted; so does a name, which stands in no line. A contender
-// before the claim that cannot be honoured ([Line]) is a reason to fail with
-// [ErrForeign] if the listing of the join shows it and it is still there; one
-// that is found later is waited for.
+// beginTurn asks the rule once. If the answer is no, it returns what waits for
+// the turn. A nil rule grants the turn immediately, with a listing unless the
+// claim is unlisted; so does a name, which stands in no line. A contender
+// before the claim that cannot be honoured ([Line]) makes it fail with
+// [ErrForeign] if the listing of the join shows that contender and it is still
+// there; the claim waits for one that it finds later.
 func (cl *claim) beginTurn(ctx context.Context, rule Rule, try bool) (*waiter, error) {
 	if cl.named == nil {
 		if err := admit(cl.own()); err != nil {
@@ -79,9 +79,9 @@ type waiter struct {
 	ahead   []Contender // of our place, if that is near the front, or nil
 }
 
-// near is the number of places at the front of a line where the rule is asked
-// again, when one of the awaited goes, before anything is listed. Farther back
-// it would hardly grant a turn.
+// frontPlaces is the number of places at the front of a line where the rule is
+// asked again, when one of the awaited goes, before anything is listed. Farther
+// back it would hardly grant a turn.
 const frontPlaces = 16
 
 // followOwn has a claim that was not listed wait behind claims of this session
@@ -273,8 +273,8 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 
 // aheadNewly returns the contenders ahead by the newest listing that waiters of
 // this session have made, and drops those at its front that are gone. It
-// returns nil where a listing of one's own would say more: whether our node
-// is there, or near the front, or which contenders cannot be honoured.
+// returns nil where our own listing would say more: whether our node is there,
+// or near the front, or which contenders cannot be honoured.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
 	names := cl.sess.Listings.Newest(cl.node.Dir)
@@ -292,8 +292,8 @@ func (w *waiter) aheadNewly(gone []string) []Contender {
 	return line[:at]
 }
 
-// without returns the contenders ahead except those that are gone. It reports
-// whether it is known who is left: ahead is not nil, and none of those that are
+// without returns the contenders ahead except those that are gone. known says
+// whether that list is complete: ahead is not nil, and no contender that is
 // gone may stand in the line again under another name.
 func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, known bool) {
 	for _, c := range ahead {

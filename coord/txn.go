@@ -27,8 +27,8 @@ func CreateOp(path string, data []byte) Op {
 	return Op{kind: wire.OpCreate, path: path, data: data}
 }
 
-// AppendOp is CreateOp of a node to whose name the server appends a number of
-// ten digits, which grows from node to node of the directory.
+// AppendOp is [CreateOp] with a number of ten digits that the server appends to
+// the name, and that grows from node to node of the directory.
 func AppendOp(path string, data []byte) Op {
 	return Op{kind: wire.OpCreate, path: path, data: data, mode: zk.FlagSequence}
 }
@@ -88,10 +88,10 @@ func callersOwn(err error, own int) error {
 
 func (e *TxnError) Unwrap() error { return e.Err }
 
-// Txn carries out all the operations or none: one request. It is not repeated
-// by itself: when the connection fails before the reply comes, the error
-// matches [ErrUnconfirmed], and the caller must find out. When the ensemble
-// refused it, the error wraps a [*TxnError]. On a slow link, transactions side
+// Txn carries out all the operations or none: one request. Txn repeats nothing:
+// when the connection fails before the reply comes, the error matches
+// [ErrUnconfirmed], and the caller must find out. When the ensemble refused the
+// transaction, the error wraps a [*TxnError]. On a slow link, transactions side
 // by side wait for each other, and one that is too large for the link fails
 // with [ErrTooLarge]: the session's own traffic costs it no hold.
 func (c *Client) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
@@ -114,8 +114,7 @@ func (c *Client) txn(ctx context.Context, s *session.Session, ops []Op) ([]Resul
 	return c.results(ops, replies, err)
 }
 
-// results turns the answer to a transaction of the operations into the caller's
-// terms.
+// results turns the answer to a transaction into the caller's terms.
 func (c *Client) results(ops []Op, replies []wire.Result, err error) ([]Result, error) {
 	if i := session.Refused(replies); i >= 0 && !errors.Is(err, ErrUnconfirmed) {
 		if ops[i].kind == wire.OpCreate && errors.Is(err, ErrNoNode) {
@@ -198,7 +197,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return err
 }
 
-// one carries out a single operation, and returns its error as its own.
+// one carries out a single operation, and returns that operation's error.
 func (c *Client) one(ctx context.Context, op Op) (result Result, err error) {
 	results, err := c.txn(ctx, nil, []Op{op})
 	if refused := (*TxnError)(nil); errors.As(err, &refused) {

@@ -19,14 +19,14 @@ import (
 // was lost: a wait is a function of the nodes it reads. The wait goes on over
 // lost connections and sessions. When ctx ends, Wait returns the error of ctx,
 // and when the client is closed, [ErrClosed]; recipe.Failure adds the purpose
-// of the wait. Apart from reading, look must do nothing that does harm when
+// of the wait. Whatever look does besides reading must do no harm when it is
 // repeated.
 //
-// It costs one request for each thing that look reads. There is none for what
-// has not changed since the last look, or is watched by this process already,
-// whose waits share watches and reads. Nor is there one for a deletion that a
-// watch has reported, if the look has read nothing new before. A watch stays
-// until it fires, also when the wait is over.
+// It costs one request for each thing that look reads, and none for what has
+// not changed since the last look or is watched by this process already: waits
+// share watches and reads. A deletion that a watch has reported costs none
+// either, if the look has read nothing new before. A watch stays until it
+// fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
 	if look == nil {
 		return c.failure("wait", "", errNoFunction)
@@ -71,8 +71,8 @@ func (w *wait) closed() <-chan struct{} {
 	return w.client.closed
 }
 
-// once looks, and has the waker woken when it is time for the next look. Only
-// where other things than watches can end the sleep it sleeps itself.
+// once looks, and has the waker woken when it is time for the next look. It
+// sleeps itself only if something other than a watch can end the sleep.
 func (w *wait) once(ctx context.Context) (done bool, err error) {
 	w.waker.Rest()
 	v := &View{ctx: ctx, client: w.client, sess: w.sess, before: w.read}
@@ -105,7 +105,7 @@ func (w *wait) once(ctx context.Context) (done bool, err error) {
 
 var errIdle = wire.Invalid("a look that is not done has read nothing that can change")
 
-// forget has the waker not woken any more by what the newest look has read.
+// forget keeps what the newest look has read from waking the waker.
 func (w *wait) forget() {
 	for i := range w.read {
 		if r := &w.read[i]; r.told {

@@ -35,15 +35,14 @@ const (
 
 // Options configure an attendant. What is 0 has its default.
 type Options struct {
-	// Grace is the time between the end of a process and that of its session.
+	// Grace is the time from the end of a process to the end of its session.
 	Grace time.Duration
 	// Most is how many connections there may be, and MostOfUser how many of one
 	// user. A connection of a process that has died counts until its session is
 	// closed.
 	Most, MostOfUser int
-	// Log hears at Info of each session that is closed for a process that has
-	// died, and at Warn of each that could not be, and of clients that are
-	// refused.
+	// Log gets each session that is closed for a dead process, at Info; and at
+	// Warn each one that could not be closed, and each client that is refused.
 	Log *slog.Logger
 }
 
@@ -59,7 +58,7 @@ type Attendant struct {
 	stats    Stats
 }
 
-// user is one of those whose processes are connected.
+// user is a user whose processes are connected.
 type user struct {
 	peers   int
 	closers chan struct{} // has room for each server that is being asked for this user: none slows down the others
@@ -75,7 +74,7 @@ type key struct {
 // entry is a session that is attended.
 type entry struct {
 	user        uint32
-	connections int // on which it was told, and that have not ended
+	connections int // open ones on which it was announced
 }
 
 // Stats counts what an attendant has done since it was made.

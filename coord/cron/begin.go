@@ -45,7 +45,7 @@ func (c *Cron) begin(ctx context.Context) (*Slot, error) {
 	return c.take(ctx, free)
 }
 
-// look finds a slot that is chosen and that nobody has, or that a slot is to be
+// look finds a chosen slot that nobody has, or reports that a slot is to be
 // chosen.
 func (c *Cron) look(v *coord.View) (free time.Time, found bool, err error) {
 	data, stat, err := recipe.NewRecord(c.client, c.marked()).Look(v, (&mark{Next: c.dueAfter(c.clock())}).encode())
@@ -120,8 +120,8 @@ func (c *Cron) underWay(m *mark) (own map[string]*Slot, again map[string]time.Ti
 }
 
 // isFree reports whether nobody holds the lock of a slot, or waits for it. If
-// somebody does, the look is called again when that one has gone: it watches
-// the node, which goes, and not the directory, which may stay for long.
+// somebody does, the look is called again when that claim has gone: it watches
+// the claim's node and not the directory, which may stay for long.
 func (c *Cron) isFree(v *coord.View, key string) (bool, error) {
 	line, err := c.ledger.Line(key)
 	for err == nil {

@@ -17,8 +17,8 @@ import (
 const (
 	// ahead is how long before the ensemble's clock says so a slot may be due.
 	ahead = time.Minute
-	// tooFar ahead of it, no client can have set the mark whose servers' clock
-	// was right: with what a client's knowledge of it may be behind.
+	// tooFar is how far ahead no client can set the mark while the servers'
+	// clock is right, though its knowledge of that clock may be behind.
 	tooFar = 2 * ahead
 )
 
@@ -53,8 +53,8 @@ func (c *Cron) now(ctx context.Context) (time.Time, error) {
 	return own, nil
 }
 
-// ensembleTime returns the ensemble's time as far as this client knows it, and
-// asks the servers if that is before needed, and a minute old.
+// ensembleTime returns the ensemble's time as far as this client knows it. It
+// asks the servers if that time is before needed and a minute old.
 func (c *Cron) ensembleTime(ctx context.Context, needed time.Time) (time.Time, error) {
 	const forever = math.MaxInt64
 	dir := c.path + "/log" // of the ledger, which writes no data there

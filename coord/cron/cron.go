@@ -45,7 +45,7 @@ type Cron struct {
 
 	mu    sync.Mutex
 	own   map[string]*Slot     // by key, those under way here
-	again map[string]time.Time // by key, when to look at those that others may begin
+	again map[string]time.Time // by key, when to look at a slot that another may begin
 	told  told
 }
 
@@ -98,16 +98,15 @@ func ofRuns(opt once.Option) Option {
 	}
 }
 
-// CatchUp says which slots are run late: those that were due before a client
-// got to them, because no client or no server was there, or because earlier
-// slots took too long. Of these the newest n are run, the oldest of them first,
-// but none that is late by more than d (0: however late); the others are left
-// out. n is 1 to 1000.
+// CatchUp says which slots are run late. A slot is late if no client or no
+// server was there when it was due, or if earlier slots took too long. The
+// newest n late slots are run, the oldest of them first, but none that is late
+// by more than d (0: however late); the others are left out. n is 1 to 1000.
 //
 // The default is CatchUp(1, 0): the last one. CatchUp(1, time.Minute) makes up
-// for nothing that was missed. d must be more than clocks differ by, of which a
-// client's that is ahead counts for a minute at most, or a client leaves out
-// what others would run.
+// for nothing that was missed. Choose d larger than the clocks' differences, or
+// a client leaves out what others would run; a clock that is ahead counts for a
+// minute at most.
 func CatchUp(n int, d time.Duration) Option {
 	return func(c *Cron) error {
 		if n < 1 || n > maxSlots || d < 0 {

@@ -24,8 +24,8 @@
 //   - [Attempts] has failures repeated, and gives up after n attempts.
 //   - Attempts(1, 0) is at most once: a slot whose client died is not run again.
 //   - [CatchUp] says what becomes of slots for which nobody was there, [Skip] and
-//     [MaxConcurrent] of those that are due while one is under way: by default, the
-//     last one of them is run as soon as possible.
+//     [MaxConcurrent] of slots that are due while one is under way: by default,
+//     the last one of them is run as soon as possible.
 //
 // # Guarantees
 //

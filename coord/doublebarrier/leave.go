@@ -14,8 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// hurry is for how long a leaver expects the end at any moment. Until then it
-// watches ready only, unless it is the monitor.
+// leaveGrace is for how long a leaver expects the end at any moment. Until then
+// it watches ready only, unless it is the monitor.
 const leaveGrace = 100 * time.Millisecond
 
 // leaver is a member that has finished and waits for the others. The first of

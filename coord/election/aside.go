@@ -19,14 +19,14 @@ import (
 // one that has not stepped aside for another, and then the first in line.
 // Nobody takes the lead from one who leads.
 //
-// Whoever has its turn in the line looks who else stands there, and steps
-// behind one of higher priority once: it leaves the line, and joins it again at
-// its end. The choice is among candidates by this package that stand with a
-// priority; those without one, and Curator's and Kazoo's, lead when their turn
-// comes. One that joins at that moment may be overlooked.
+// A candidate whose turn has come looks who else stands in the line. If one has
+// a higher priority, it steps aside, once: it leaves the line, and joins it
+// again at the end. The choice is among candidates by this package that stand
+// with a priority; those without one, and Curator's and Kazoo's, lead when
+// their turn comes. One that joins at that moment may be overlooked.
 //
-// To look costs a list, and a read of each candidate in line, in two round
-// trips; to step aside costs as much as to campaign. The priority is a line
+// The look costs a list, and a read of each candidate in line, in two round
+// trips; stepping aside costs as much as a campaign. The priority is a line
 // behind the data of the candidate's node, which Curator's getParticipants
 // shows; in its dialect, getLeader does not.
 func Priority(priority int) Option {

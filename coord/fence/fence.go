@@ -47,11 +47,11 @@ func accepts(name string, newest, token int64) error {
 }
 
 // Check shows that a resource is fenced, by four calls of write. The write with
-// the token, which is that of a hold, must succeed; with an older one, it must
-// fail with [ErrStale]; with none (0), it must fail; and with the token it must
-// succeed again. If the resource accepts a write that it should refuse, the
-// error matches [ErrUnfenced]; as that write is carried out, use a name that is
-// there only for the check.
+// the token of a hold must succeed; with an older one, it must fail with
+// [ErrStale]; with none (0), it must fail; and with the token it must succeed
+// again. If the resource accepts a write that it should refuse, the error
+// matches [ErrUnfenced]; as that write is carried out, use a name that is there
+// only for the check.
 func Check(ctx context.Context, token int64, write func(ctx context.Context, token int64) error) error {
 	if write == nil {
 		return errors.New("fence: check: the function is nil")

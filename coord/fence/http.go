@@ -52,8 +52,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // told by a function: the server decides what a request writes to, not the
 // client. The store keeps the newest tokens.
 //
-// All requests must have a token: route those that only read past the handler.
-// Others are answered
+// All requests must have a token: route requests that only read past the
+// handler. Others are answered
 //
 //	412 Precondition Failed    the token is older than the newest one
 //	428 Precondition Required  there is no token

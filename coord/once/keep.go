@@ -195,8 +195,9 @@ const (
 
 // pruneOldest removes the oldest entry of a journal, and the record if this
 // entry is the newest of its job, or puts the entry off. An entry that is not
-// the newest needs no lock, which the caller may have itself. That of a corrupt
-// record is put off, and settle returns what is wrong with the record.
+// its job's newest needs no lock, which the caller may have itself. The entry
+// of a corrupt record is put off, and pruneOldest returns what is wrong with
+// the record.
 func (o *Once) pruneOldest(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done outcome, corrupt, err error) {
 	p := o.named(j.name)
 	h, err := recipe.TryAcquire(ctx, o.client, p.spec(), coord.First)

@@ -72,7 +72,7 @@ func (i *Item) perform(ctx context.Context, f Func) {
 
 // finishing calls f, and if ctx ends before f has sent anything, once more,
 // within [recipe.Grace]: what was done for an item is done, also when the ctx
-// is that of a signal.
+// is the one of a signal.
 func finishing(ctx context.Context, f func(ctx context.Context) error) error {
 	for {
 		over := ctx.Err() != nil

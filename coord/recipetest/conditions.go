@@ -20,7 +20,7 @@ type condition[R any] struct {
 	test func(w *world[R], call Call[R])
 }
 
-// conditions are those that a call is tested in.
+// conditions are the ones in which a call is tested.
 func conditions[R any](call Call[R]) []condition[R] {
 	all := []condition[R]{
 		{"context ended", contextEnded[R]},
@@ -168,7 +168,7 @@ func (u *user[R]) named(call Call[R], err error) {
 	}
 }
 
-// madeGood is the condition that what was lost is asked for again.
+// madeGood is the condition that a lost request is made again.
 func madeGood[R any](w *world[R], call Call[R], lose zkembed.Action, unconfirmed bool) {
 	eachRequest(w, call, func(u *user[R], at zkembed.Match) bool {
 		lost := w.server.Inject(at, lose)

@@ -35,7 +35,7 @@ func (all numbers) has(number int) bool {
 	return found
 }
 
-// below returns those that are less than n.
+// below returns the numbers that are less than n.
 func (all numbers) below(n int) numbers {
 	i, _ := slices.BinarySearch(all, n)
 	return all[:i]

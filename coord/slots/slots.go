@@ -92,10 +92,10 @@ type Slot struct {
 // does.
 func (s *Slot) Release(ctx context.Context) error { return s.hold.Release(ctx) }
 
-// Acquire waits for a number until ctx ends: that of this owner, if it has one
-// ([Durable]), otherwise the lowest that is free. ctx bounds the waiting, not
-// the hold. When Acquire returns an error, nothing is held, and nodes that
-// could not be deleted yet are deleted in the background.
+// Acquire waits for a number until ctx ends: this owner's number, if it has one
+// ([Durable]), otherwise the lowest free one. ctx bounds the waiting, not the
+// hold. When Acquire returns an error, nothing is held, and nodes that could
+// not be deleted yet are deleted in the background.
 func (s *Slots) Acquire(ctx context.Context) (*Slot, error) { return s.acquire(ctx, "acquire", false) }
 
 // TryAcquire takes a number if there is one for this client, and fails with
@@ -218,5 +218,5 @@ func state(number int, data []byte, stat coord.Stat, err error) (State, error) {
 // due is when another owner may be given the number.
 func (s *State) due() time.Time { return s.Away.Add(s.Cooldown) }
 
-// later orders numbers by that.
+// later orders numbers by due.
 func later(a, b State) int { return cmp.Or(a.due().Compare(b.due()), cmp.Compare(a.Number, b.Number)) }

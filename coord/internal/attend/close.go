@@ -27,7 +27,7 @@ type Closer struct {
 	servers.Config
 	Run    func(attempt func()) error     // runs an attempt to connect
 	Try    func(at func() error) error    // has a server close the session
-	Failed func(server string, err error) // hears of each that has not
+	Failed func(server string, err error) // is called for each that has not
 }
 
 // CloserOf returns how to close a session, from what its client has told of it.

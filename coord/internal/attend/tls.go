@@ -15,7 +15,7 @@ import (
 // TLS is a client's configuration of TLS, as far as another process can have
 // it.
 type TLS struct {
-	ServerName string   `json:"server_name,omitempty"` // "" = that of the list of servers
+	ServerName string   `json:"server_name,omitempty"` // "" = the name in the list of servers
 	Insecure   bool     `json:"insecure,omitempty"`    // the client verifies no server
 	Roots      [][]byte `json:"roots,omitempty"`       // certificates of the authorities that the client trusts
 	Pinned     [][]byte `json:"pinned,omitempty"`      // if not empty, certificates of servers: no other is trusted
@@ -102,7 +102,7 @@ var signatures = []tls.SignatureScheme{
 	tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512, tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512,
 }
 
-// ownCertificates are those that the client would show a server now.
+// ownCertificates are the certificates that the client would show a server now.
 func ownCertificates(config *tls.Config, version uint16) (all []Own, err error) {
 	certificates := config.Certificates
 	if config.GetClientCertificate != nil {

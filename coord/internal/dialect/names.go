@@ -1,6 +1,6 @@
 // Package dialect holds what this module knows of other recipes' layouts: how
-// Curator, Kazoo and those that are described name their nodes, which kinds of
-// claims there are, and how one claim asks another to give up.
+// Curator, Kazoo and described recipes name their nodes, which kinds of claims
+// there are, and how one claim asks another to give up.
 package dialect
 
 import (

@@ -16,7 +16,7 @@ import (
 // TLS is a configuration of TLS as it is at the moment.
 type TLS struct {
 	*tls.Config
-	Authorities [][]byte // certificates of those that it trusts, if they are known one by one
+	Authorities [][]byte // certificates that it trusts, if they are known one by one
 }
 
 // Fixed is a configuration that stays the same, but for the functions that it

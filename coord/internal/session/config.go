@@ -35,7 +35,7 @@ type Config struct {
 	Attended  func(session int64, err error)
 	attendant *attend.Client
 
-	// Notify hears of the sessions' lives. It must not block.
+	// Notify is told of the beginnings and ends of sessions. It must not block.
 	Notify func(Change, *Session)
 }
 

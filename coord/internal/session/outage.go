@@ -2,8 +2,8 @@ package session
 
 import "time"
 
-// The log hears of a client without a connection when warnAfter has passed, or
-// warnFirst if there never was one, and then every warnEvery.
+// The log is told of a client without a connection when warnAfter has passed,
+// or warnFirst if there never was one, and then every warnEvery.
 const (
 	warnFirst = time.Second
 	warnAfter = 5 * time.Second

@@ -19,7 +19,7 @@ import (
 type Node struct {
 	Dir string // the server's path of the directory
 	// Stem is what the name begins with. It carries a GUID, and a sequence
-	// number follows where that is asked for; or it is Plain.
+	// number follows if the create asks for one; or it is Plain.
 	Stem string
 	// Plain: the stem is the whole name, one that this session may use more
 	// than once.
