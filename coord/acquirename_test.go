@@ -421,3 +421,9 @@ func TestNamesWhoseSessionEndsBeforeTheReplyAreLeftAndCanBeClaimedAgain(t *testi
 		require.NoError(b, b.namesOf(c, specs).Release(b.Context()))
 	})
 }
+
+// taking returns a hold whose node's name others take in their turn.
+func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
+	b.Helper()
+	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
+}

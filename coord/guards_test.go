@@ -130,20 +130,6 @@ func TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient(t *testing.T) {
 	})
 }
 
-// Two programs may claim one name with the same data, and a program that starts
-// again may meet the node of the session it had before.
-func TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		one, other := b.Open(), b.Open()
-		spec := coord.NameSpec{Path: "/names/primary", Data: []byte("the same")}
-		b.hold(recipe.AcquireName(b.Context(), one, spec))
-		lost := b.Server.Inject(zkembed.Match{Func: creates, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
-		_, err := recipe.AcquireName(b.Context(), other, spec)
-		require.Equal(t, 1, lost.Fired())
-		require.ErrorIs(t, err, coord.ErrNodeExists)
-	})
-}
-
 // A waiter comes back after so long that its window is closed, just before its
 // session is over. It keeps its place, and is granted the turn when a write has
 // opened the window again.

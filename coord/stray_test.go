@@ -123,23 +123,6 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 	})
 }
 
-// The node of a name that the same client has asked for again is not a stray.
-func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, b.acquire(c).Release(b.Context()))
-		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 1}, zkembed.Drop())
-		first := b.name(c, "/lock/one")
-		require.Equal(b, 1, late.Fired())
-		require.NoError(b, first.Release(b.Context()))
-		second := b.name(c, "/lock/one")
-		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
-		time.Sleep(T)
-		require.Equal(b, 1, b.owned(c.Info().SessionID))
-		require.NoError(b, second.Release(b.Context()))
-	})
-}
-
 // name has a client hold a name.
 func (b bubble) name(c *coord.Client, path string) *coord.Hold {
 	b.Helper()
@@ -193,26 +176,6 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 	})
 }
 
-// After ten session timeouts nobody looks any more, and nobody probes.
-func TestTheSearchForLateCreatesEnds(t *testing.T) {
-	eachRecovery(t, func(b bubble, spec coord.Spec) {
-		c := b.Open()
-		require.NoError(b, b.acquire(c, spec).Release(b.Context()))
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		require.NoError(b, b.acquire(c, spec).Release(b.Context()))
-		writes := func() (n int) {
-			counted := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(0))
-			time.Sleep(T)
-			counted.Remove()
-			return counted.Fired()
-		}
-		time.Sleep(T)
-		require.NotZero(b, writes(), "without a write nobody would see that the session has moved")
-		time.Sleep(10 * T)
-		require.Zero(b, writes())
-	})
-}
-
 func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		_, o := b.adding()
@@ -247,21 +210,6 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 	})
 }
 
-func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
-	for _, ops := range [][]zkembed.Op{{zkembed.OpDelete}, {zkembed.OpGetData, zkembed.OpExists}, {zkembed.OpGetChildren2}} {
-		eachRecovery(t, func(b bubble, spec coord.Spec) {
-			c, removed := b.straying()
-			b.joinedLate(c, inLine(spec), T/2)
-			time.Sleep(T / 4)
-			odd := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: ops, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-			time.Sleep(2 * T)
-			require.Equal(b, 3, odd.Fired(), ops)
-			require.Zero(b, b.owned(c.Info().SessionID))
-			require.Len(b, removed, 1)
-		})
-	}
-}
-
 func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 	const n = 100
 	inBubble(t, func(b bubble) {
@@ -283,28 +231,6 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		time.Sleep(T)
 		// To find the node, besides the create, and for strays.
 		require.LessOrEqual(b, lists.Fired(), 4*n)
-	})
-}
-
-// A doubt lasts from the last attempt on.
-func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
-	eachRecovery(t, func(b bubble, spec coord.Spec) {
-		c, removed := b.straying()
-		creates := zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}
-		b.Server.Inject(creates, zkembed.Drop())
-		creates.Times = 0
-		throttled := b.Server.Inject(creates, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		held := make(chan *coord.Hold)
-		go func() { held <- b.acquire(c, spec) }()
-		time.Sleep(9*T + T/2)
-		late := b.lateCreates(c.Info().SessionID, T, 1)
-		throttled.Remove()
-		h := <-held
-		require.Equal(b, 1, late.Fired())
-		time.Sleep(3 * T)
-		require.Equal(b, 1, b.owned(c.Info().SessionID))
-		require.Len(b, removed, 1)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
