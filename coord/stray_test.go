@@ -176,21 +176,6 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 	})
 }
 
-func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		_, o := b.adding()
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add))) // makes the witness
-		late := b.strike(zkembed.CarryOutLate(T/4), 1)
-		_, err := o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
-		require.ErrorIs(b, err, coord.ErrNoNode)
-		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-		require.Equal(b, 1, late.Fired())
-		require.NoError(b, b.Open().EnsureDir(b.Context(), "/missing"))
-		time.Sleep(T)
-		require.Zero(b, b.children("/missing"))
-	})
-}
-
 func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, removed := b.hearing(event.StrayRemoved)
@@ -232,25 +217,6 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		// To find the node, besides the create, and for strays.
 		require.LessOrEqual(b, lists.Fired(), 4*n)
 	})
-}
-
-func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
-	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop(), zkembed.ReplyError(zkembed.CodeThrottledOp)} {
-		inBubble(t, func(b bubble) {
-			c, o := b.adding()
-			require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-			b.strike(zkembed.Drop(), 1)
-			fence := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool {
-				return len(r.Parts) == 1 && r.Parts[0] == zkembed.OpSetData
-			}}, fault)
-			_, err := o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
-			require.Equal(b, 1, fence.Fired())
-			require.ErrorIs(b, err, coord.ErrNoNode)
-			require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-			require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "the witness is as good as before")
-			require.Equal(b, 2, b.children("/count"))
-		})
-	}
 }
 
 // The first attempt cannot be carried out late: the refusal fenced it off.

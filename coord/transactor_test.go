@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,28 +60,6 @@ func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
 	}}, a)
 }
 
-func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
-	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
-		inBubble(t, func(b bubble) {
-			_, o := b.adding()
-			for times := range 4 {
-				f := b.strike(fault, times)
-				if times == 0 {
-					f.Remove()
-				}
-				results, err := o.Txn(b.Context(), add)
-				require.NoError(b, err)
-				require.Equal(b, times+1, b.children("/count"))
-				if results != nil {
-					require.Equal(b, fmt.Sprintf("/count/n-%010d", times), results[0].Path)
-				}
-				f.Remove()
-			}
-			require.Equal(b, 1, b.children("/once"))
-		})
-	}
-}
-
 func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		_, o := b.adding()
@@ -100,38 +77,6 @@ func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
 		}
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "the witness is still good")
 		require.Equal(b, 1, b.children("/count"))
-	})
-}
-
-func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		_, o := b.adding()
-		var wg sync.WaitGroup
-		for range 200 {
-			wg.Go(func() {
-				require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-			})
-		}
-		wg.Wait()
-		require.Equal(b, 200, b.children("/count"))
-		require.LessOrEqual(b, b.children("/once"), 32)
-	})
-}
-
-func TestAWitnessIsUsedAgainAndIdleForTheSessionTimeoutItIsDeleted(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, o := b.adding()
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		for range 3 {
-			require.Equal(b, 1, b.asked(c, func() {
-				time.Sleep(T * 9 / 10)
-				require.NoError(b, coordtest.Err(b.once(c).Txn(b.Context(), add)))
-			}).Total(), "nor is it probed for")
-		}
-		require.Equal(b, 1, b.children("/once"))
-		require.Equal(b, 1, b.asked(c, func() { time.Sleep(10 * T) }).Total())
-		require.Zero(b, b.children("/once"))
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 	})
 }
 
@@ -160,67 +105,6 @@ func TestF77WhoUsesManyDirectoriesOnceKeepsNothingOfThem(t *testing.T) {
 	})
 }
 
-func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, o := b.adding()
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.NoError(b, c.Delete(b.Context(), b.nodesOf(c.Info().SessionID)[0], -1))
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.NoError(b, coordtest.Err(c.Set(b.Context(), b.nodesOf(c.Info().SessionID)[0], nil, -1)))
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "another client wrote the witness")
-		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
-		require.NoError(b, coordtest.Write(b.Context(), c), "the client has another session")
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.Equal(b, 4, b.children("/count"))
-	})
-}
-
-func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		_, o := b.adding()
-		f := b.strike(zkembed.DelayReply(time.Second), 1)
-		_, err := o.Txn(b.Within(500*time.Millisecond), add)
-		require.ErrorIs(b, err, coord.ErrUnconfirmed)
-		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.Equal(b, 1, f.Fired())
-		time.Sleep(2 * time.Second)
-		require.Equal(b, 1, b.children("/count"))
-		require.Zero(b, b.children("/once"))
-	})
-}
-
-func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		require.NoError(b, c.EnsureDir(b.Context(), "/once"))
-		for range 500 {
-			ctx, cancel := context.WithCancel(b.Context())
-			go cancel() // before, while, or after the create is sent
-			o := b.once(c)
-			require.Error(b, coordtest.Err(o.Txn(ctx, add)))
-		}
-		time.Sleep(T)
-		require.Zero(b, b.children("/once"))
-	})
-}
-
-func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, o := b.adding()
-		f := b.strike(zkembed.LoseReply(), 1)
-		id := c.Info().SessionID
-		go func() {
-			<-f.Struck()
-			require.NoError(b, b.Server.ExpireSession(id))
-		}()
-		_, err := o.Txn(b.Context(), add)
-		require.ErrorIs(b, err, coord.ErrUnconfirmed)
-		require.ErrorIs(b, err, coord.ErrSessionExpired)
-		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
-		require.Equal(b, 2, b.children("/count"))
-	})
-}
-
 func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -233,26 +117,6 @@ func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorIs(b, coordtest.Err(recipe.NewTransactor(c, "relative")), coord.ErrInvalid)
 		require.ErrorIs(b, coordtest.Err(o.Txn(b.Context())), coord.ErrInvalid)
-	})
-}
-
-// The transaction was carried out, its reply was lost, and nobody can know any
-// more: a caller that took the missing witness for a failure would repeat the
-// transaction.
-func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, o := b.adding()
-		admin := b.Open()
-		lost := b.strike(zkembed.LoseReply(), 1)
-		repeat := b.strike(zkembed.Delay(tick), 1)
-		done := coordtest.Go(func() error { return coordtest.Err(o.Txn(b.Context(), add)) })
-		<-repeat.Struck()
-		require.Equal(t, 1, lost.Fired())
-		witness := b.nodesOf(c.Info().SessionID)
-		require.Len(t, witness, 1)
-		require.NoError(t, admin.Delete(b.Context(), witness[0], -1))
-		require.ErrorIs(t, <-done, coord.ErrUnconfirmed)
-		require.Equal(t, 1, b.children("/count"))
 	})
 }
 

@@ -7,6 +7,7 @@ const (
 	coord   = "./coord"
 	inside  = "./coord/internal/session"
 	znodes  = "./coord/internal/znode"
+	witness = "./coord/internal/witness"
 	network = "./coord/internal/wire"
 	reached = "./coord/internal/servers"
 	trusted = "./coord/internal/window"
