@@ -133,6 +133,31 @@ func (h *History) See(l Look) {
 	h.forget(l.Ended)
 }
 
+// Still notes that a path had the stamp of the last look at it also at a later
+// time, if it has: what that look has shown was so until then.
+func (h *History) Still(path, stamp string, then time.Time) (is bool) {
+	t := h.paths[path]
+	if t == nil || stamp == "" || stamp != t.stamp {
+		return false
+	}
+	if then.After(t.seen.From) {
+		for name, at := range t.lanes {
+			if at.free != nil {
+				h.nobody(at, &Interval{Path: path, Kind: t.kind, Nobody: true, Holder: Holder{Lane: name}}, t.seen)
+			}
+		}
+		t.seen = Span{then, latest(t.seen.To, then)}
+	}
+	return true
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // run adds a look to the run of looks that are close together, and reports
 // whether it is the first of one.
 func (h *History) run(l Look) (first bool) {
@@ -177,7 +202,7 @@ func (h *History) path(l Look, path string, t *track, p Path, again bool) {
 		}
 		delete(t.lanes, name)
 	}
-	t.seen, t.stamp = Span{l.Began, l.Ended}, p.Stamp
+	t.seen, t.stamp = Span{latest(t.seen.From, l.Began), l.Ended}, p.Stamp
 	h.point(t, path, l.Ended, p, again)
 	h.skip(path, t, p.Schedule)
 }

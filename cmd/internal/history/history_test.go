@@ -58,6 +58,17 @@ func TestAPathThatChangesWhileNobodyIsSeenMayHaveBeenHeld(t *testing.T) {
 	require.Equal(t, []Span{span(2, 2), span(4, 4)}, []Span{all[0].End, all[1].End}, "what is known better begins with the look that showed it")
 }
 
+func TestAPathThatIsStillTheSameHasNotChangedBefore(t *testing.T) {
+	h := New(limits())
+	h.See(held(0, "1", "a"))
+	require.True(t, h.Still("/l", "1", at(8)))
+	require.False(t, h.Still("/l", "2", at(9)), "it has changed")
+	require.False(t, h.Still("/m", "1", at(9)))
+	h.See(held(10, "2"))
+	require.Equal(t, span(8, 10), h.Intervals()[0].End)
+	require.False(t, h.Still("/l", "", at(11)), "the stamp is not known")
+}
+
 func TestAPathThatWasLeftOutStaysAsItWas(t *testing.T) {
 	h := New(limits())
 	h.See(held(0, "1", "a"))
@@ -211,6 +222,15 @@ func seenAt(all []truth, seconds float64) (n int, now truth) {
 	return len(all), truth{}
 }
 
+// stampAt is the stamp at one moment.
+func stampAt(all []truth, seconds float64) string {
+	n, was := seenAt(all, seconds)
+	if was.owner == "" && n > 0 && n < len(all) && all[n-1].owner == "" {
+		n-- // nobody came and nobody went
+	}
+	return fmt.Sprint(n)
+}
+
 func TestNothingIsMadeUpAndWhatLooksShowedIsThere(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 40))
@@ -220,12 +240,8 @@ func TestNothingIsMadeUpAndWhatLooksShowedIsThere(t *testing.T) {
 		for now := 0.; now < 600; now += r.ExpFloat64() * 2 {
 			takes := r.Float64() * 0.5
 			read := now + r.Float64()*takes                   // the moment at which the path is read
-			n, was := seenAt(all, now+r.Float64()*(read-now)) // the stamp comes before
-			stamp := fmt.Sprint(n)
-			if was.owner == "" && n > 0 && all[n-1].owner == "" {
-				stamp = fmt.Sprint(n - 1) // nobody came and nobody went
-			}
-			_, was = seenAt(all, read)
+			stamp := stampAt(all, now+r.Float64()*(read-now)) // which comes before
+			_, was := seenAt(all, read)
 			look := held(now, stamp)
 			if was.owner != "" {
 				look = held(now, stamp, was.owner)
@@ -234,6 +250,10 @@ func TestNothingIsMadeUpAndWhatLooksShowedIsThere(t *testing.T) {
 			look.Ended = at(now + takes)
 			h.See(look)
 			now += takes
+			for range r.IntN(4) {
+				now += r.ExpFloat64() / 2
+				h.Still("/l", stampAt(all, now), at(now))
+			}
 		}
 		for _, i := range h.Intervals() {
 			delete(shown, i.Owner)

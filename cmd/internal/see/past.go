@@ -63,11 +63,23 @@ type recorder struct {
 	mu      sync.Mutex
 	history *history.History
 	asked   time.Time // the servers, for the last book
+
+	apart     time.Duration
+	looked    time.Time             // the last look at all paths has ended
+	worth     []string              // watching, until the next one
+	sharpened map[string]sharpening // since the last one
+	again     chan struct{}         // there is something to watch again
+}
+
+// sharpening is what a look at one path has shown.
+type sharpening struct {
+	history.Path
+	began, ended time.Time
 }
 
 func newRecorder(client *coord.Client, every time.Duration) *recorder {
 	apart := max(10*time.Second, 4*every)
-	return &recorder{client: client, history: history.New(history.Limits{Keep: keepPast, Intervals: mostIntervals, Points: mostPoints, Apart: apart})}
+	return &recorder{client: client, apart: apart, sharpened: map[string]sharpening{}, again: make(chan struct{}, 1), history: history.New(history.Limits{Keep: keepPast, Intervals: mostIntervals, Points: mostPoints, Apart: apart})}
 }
 
 // see adds a survey, the stamps that were read before, and what the servers say
@@ -80,9 +92,24 @@ func (r *recorder) see(s *look.Survey, stamps map[string]string, book *look.Addr
 			paths[at] = p
 		}
 	}
+	worth := worthWatching(s.Recipes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.See(history.Look{Began: began, Ended: time.Now(), Partial: partial, Paths: paths})
+	for at, is := range r.sharpened { // it may be newer
+		if !is.began.Before(began) {
+			paths[at] = is.Path
+		} else if is.ended.After(began) {
+			delete(paths, at)
+			partial = true
+		}
+	}
+	clear(r.sharpened)
+	r.looked, r.worth = time.Now(), worth
+	r.history.See(history.Look{Began: began, Ended: r.looked, Partial: partial, Paths: paths})
+	select {
+	case r.again <- struct{}{}:
+	default:
+	}
 	if sessions, asked, all := book.Known(); asked.After(r.asked) {
 		r.asked = asked
 		told := history.Book{Asked: asked, Complete: all, Sessions: map[string]history.Heard{}}
@@ -96,6 +123,37 @@ func (r *recorder) see(s *look.Survey, stamps map[string]string, book *look.Addr
 		r.history.Hear(told)
 	}
 	return r.past(began)
+}
+
+// watched are the paths that are worth watching, as long as there are looks.
+func (r *recorder) watched() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.looked) > r.apart {
+		return nil
+	}
+	return r.worth
+}
+
+// still notes that a path has not changed before a time, unless it has.
+func (r *recorder) still(at, stamp string, then time.Time) (is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.Still(at, stamp, then)
+}
+
+// sharpen adds what a look at one path has shown, unless one at all paths was
+// under way meanwhile, and has ended.
+func (r *recorder) sharpen(at string, p history.Path, began time.Time) (is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.looked.Before(began) {
+		return false
+	}
+	now := time.Now()
+	r.history.See(history.Look{Began: began, Ended: now, Partial: true, Paths: map[string]history.Path{at: p}})
+	r.sharpened[at] = sharpening{p, began, now}
+	return true
 }
 
 // breaks notes that a node is about to be broken, or that this came to nothing.
@@ -194,11 +252,15 @@ func (r *recorder) stampOf(ctx context.Context, at string) string {
 		case err != nil:
 			return ""
 		case there:
-			return fmt.Sprintf("%s %x %x", at, stat.Czxid, stat.Pzxid)
+			return stampAt(at, stat)
 		case at == "/":
 			return ""
 		}
 	}
+}
+
+func stampAt(at string, stat coord.Stat) string {
+	return fmt.Sprintf("%s %x %x", at, stat.Czxid, stat.Pzxid)
 }
 
 func (r *recorder) past(began time.Time) past {

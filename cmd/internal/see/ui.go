@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -44,6 +45,11 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 	d := c.LineDialect()
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
 		past := newRecorder(client, v.Every)
+		watching, stop := context.WithCancel(ctx)
+		var watches sync.WaitGroup
+		watches.Go(func() { (&watcher{recorder: past, dialect: d, gone: map[string]bool{}}).keep(watching) })
+		defer watches.Wait()
+		defer stop()
 		config := ui.Config{Token: rand.Text(), Every: v.Every, Always: v.Always, Within: c.ConnectTimeout, Look: v.look(client, c, d, past), Node: v.node(client, d)}
 		if v.AllowRemote {
 			config.Remote, config.Hosts = true, v.names()
