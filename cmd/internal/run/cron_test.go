@@ -42,14 +42,13 @@ func TestEachSlotRunsItsCommand(t *testing.T) {
 }
 
 func TestASlotThatFailsDoesNotEndTheSchedule(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, crontab(w, `echo $COORD_ATTEMPT; exit 3`, "--attempts", "2")...)
-		require.Equal(t, []string{"1", "2", "1"}, []string{p.Line(), p.Line(), p.Line()})
-		p.Tells("ended with status 3")
-		p.Signal(syscall.SIGTERM)
-		p.Exit()
-		require.Contains(t, cmdtest.On(t, w, "cron", "--list", w.Path("cron")).Gives(0), "exit status 3")
-	})
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, crontab(w, `echo $COORD_ATTEMPT; exit 3`, "--attempts", "2")...)
+	require.Equal(t, []string{"1", "2", "1"}, []string{p.Line(), p.Line(), p.Line()})
+	p.Tells("ended with status 3")
+	p.Signal(syscall.SIGTERM)
+	p.Exit()
+	require.Contains(t, cmdtest.On(t, w, "cron", "--list", w.Path("cron")).Gives(0), "exit status 3")
 }
 
 func TestASlotWhoseProcessDiedIsRunByAnother(t *testing.T) {
@@ -66,16 +65,15 @@ func TestASlotWhoseProcessDiedIsRunByAnother(t *testing.T) {
 }
 
 func TestASlotWhoseProcessIsToldToEndIsRunByAnother(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		first := cmdtest.On(t, w, crontab(w, `trap 'exit 1' TERM; echo begun; while :; do sleep 0.05; done`)...)
-		require.Equal(t, "begun", first.Line())
-		other := cmdtest.On(t, w, crontab(w, `echo $COORD_ATTEMPT`)...)
-		first.Signal(syscall.SIGTERM)
-		require.Equal(t, 1, first.Exit())
-		require.Equal(t, "2", other.Line())
-		other.Signal(syscall.SIGTERM)
-		other.Exit()
-	})
+	w := cmdtest.World(t)
+	first := cmdtest.On(t, w, crontab(w, `trap 'exit 1' TERM; echo begun; while :; do sleep 0.05; done`)...)
+	require.Equal(t, "begun", first.Line())
+	other := cmdtest.On(t, w, crontab(w, `echo $COORD_ATTEMPT`)...)
+	first.Signal(syscall.SIGTERM)
+	require.Equal(t, 1, first.Exit())
+	require.Equal(t, "2", other.Line())
+	other.Signal(syscall.SIGTERM)
+	other.Exit()
 }
 
 func TestAScheduleIsReadByTheClockOfItsZone(t *testing.T) {

@@ -69,12 +69,11 @@ func TestCommandsHandTheirResultsToAll(t *testing.T) {
 }
 
 func TestAResultThatIsNoTextIsWholeInJSON(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		const script = `printf '\377%s' "$COORD_INDEX" >$COORD_RESULT`
-		p := cmdtest.Member(t, w, 1, script, "--results", "--json")
-		require.Zero(t, p.Exit())
-		require.Equal(t, []any{map[string]any{"data_base64": "/zA="}}, cmdtest.Parse[map[string]any](t, p.Stderr.String())["results"])
-	})
+	w := cmdtest.World(t)
+	const script = `printf '\377%s' "$COORD_INDEX" >$COORD_RESULT`
+	p := cmdtest.Member(t, w, 1, script, "--results", "--json")
+	require.Zero(t, p.Exit())
+	require.Equal(t, []any{map[string]any{"data_base64": "/zA="}}, cmdtest.Parse[map[string]any](t, p.Stderr.String())["results"])
 }
 
 func TestAResultDoesNotLookLikeAnotherMembers(t *testing.T) {
@@ -112,25 +111,23 @@ func TestTheFileOfAResultGoesAlsoWhenTheProcessIsKilled(t *testing.T) {
 }
 
 func TestARoundOfCommandsBeginsWithTheLeastNumber(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		few := cmdtest.Member(t, w, 3, `echo $COORD_MEMBERS`, "--least", "1", "--last-call", "10ms")
-		require.Equal(t, "1", few.Gives(0))
-	})
+	w := cmdtest.World(t)
+	few := cmdtest.Member(t, w, 3, `echo $COORD_MEMBERS`, "--least", "1", "--last-call", "10ms")
+	require.Equal(t, "1", few.Gives(0))
 }
 
 func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		bad := cmdtest.Member(t, w, 3, "exit 7")
-		cmdtest.InBarrier(t, w, 1)
-		good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0", "--json")}
-		require.Equal(t, 7, bad.Exit())
-		for _, p := range good {
-			p.Ends(exitMissing, `1 of 3 members missing: [0]; 0: "its command ended with status 7"`)
-		}
-		summary, _, _ := strings.Cut(good[1].Stderr.String(), "\n")
-		require.Equal(t, map[string]any{"0": "its command ended with status 7"}, cmdtest.Parse[map[string]any](t, summary)["reasons"])
-		cmdtest.InBarrier(t, w, 0)
-	})
+	w := cmdtest.World(t)
+	bad := cmdtest.Member(t, w, 3, "exit 7")
+	cmdtest.InBarrier(t, w, 1)
+	good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0", "--json")}
+	require.Equal(t, 7, bad.Exit())
+	for _, p := range good {
+		p.Ends(exitMissing, `1 of 3 members missing: [0]; 0: "its command ended with status 7"`)
+	}
+	summary, _, _ := strings.Cut(good[1].Stderr.String(), "\n")
+	require.Equal(t, map[string]any{"0": "its command ended with status 7"}, cmdtest.Parse[map[string]any](t, summary)["reasons"])
+	cmdtest.InBarrier(t, w, 0)
 }
 
 func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T) {
@@ -145,81 +142,76 @@ func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T
 }
 
 func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		first, second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
-		first.Line()
-		second.Line()
-		late := cmdtest.Member(t, w, 2, "echo never")
-		require.Empty(t, late.Gives(term.ExitBusy))
-		require.Contains(t, late.Stderr.String(), "--next")
-		next := cmdtest.Member(t, w, 2, "echo $COORD_ROUND", "--next")
-		cmdtest.InBarrier(t, w, 3)
-		require.NoError(t, first.In.Close())
-		require.NoError(t, second.In.Close())
-		require.Equal(t, 5, first.Exit())
-		require.Equal(t, exitMissing, second.Exit())
-		require.Empty(t, next.Lines)
-		require.Equal(t, 0, cmdtest.Member(t, w, 2, "exit 0").Exit())
-		require.Equal(t, "2", next.Gives(0))
-	})
+	w := cmdtest.World(t)
+	first, second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
+	first.Line()
+	second.Line()
+	late := cmdtest.Member(t, w, 2, "echo never")
+	require.Empty(t, late.Gives(term.ExitBusy))
+	require.Contains(t, late.Stderr.String(), "--next")
+	next := cmdtest.Member(t, w, 2, "echo $COORD_ROUND", "--next")
+	cmdtest.InBarrier(t, w, 3)
+	require.NoError(t, first.In.Close())
+	require.NoError(t, second.In.Close())
+	require.Equal(t, 5, first.Exit())
+	require.Equal(t, exitMissing, second.Exit())
+	require.Empty(t, next.Lines)
+	require.Equal(t, 0, cmdtest.Member(t, w, 2, "exit 0").Exit())
+	require.Equal(t, "2", next.Gives(0))
 }
 
 func TestADoubleBarriersTimeOutAndSignalsEndTheWaitAndLeaveNothing(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
-			return cmdtest.Member(t, w, 2, "echo never", "--timeout", timeout)
-		})
-		cmdtest.InBarrier(t, w, 0)
-		p := cmdtest.Member(t, w, 2, "echo never")
-		cmdtest.InBarrier(t, w, 1)
-		p.Signal(syscall.SIGTERM)
-		require.Empty(t, p.Gives(128+int(syscall.SIGTERM)))
-		cmdtest.InBarrier(t, w, 0)
+	w := cmdtest.World(t)
+	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+		return cmdtest.Member(t, w, 2, "echo never", "--timeout", timeout)
 	})
+	cmdtest.InBarrier(t, w, 0)
+	p := cmdtest.Member(t, w, 2, "echo never")
+	cmdtest.InBarrier(t, w, 1)
+	p.Signal(syscall.SIGTERM)
+	require.Empty(t, p.Gives(128+int(syscall.SIGTERM)))
+	cmdtest.InBarrier(t, w, 0)
 }
 
 func TestASignalEndsTheWaitForTheOthersToFinish(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		hasty, other := cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
-		other.Line()
-		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
-		hasty.EndsBy(syscall.SIGINT, 128+int(syscall.SIGINT))
-		require.NoError(t, other.In.Close())
-		require.Equal(t, exitMissing, other.Exit())
-	})
+	w := cmdtest.World(t)
+	hasty, other := cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
+	other.Line()
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
+	hasty.EndsBy(syscall.SIGINT, 128+int(syscall.SIGINT))
+	require.NoError(t, other.In.Close())
+	require.Equal(t, exitMissing, other.Exit())
 }
 
 // tidies prints its process id, and ends in order by TERM.
 const tidies = `trap 'exit 0' TERM; ` + cmdtest.Busy
 
 func TestAPlaceThatIsAskedForIsGivenUpAndMissing(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		done := cmdtest.Member(t, w, 3, "exit 0")
-		cmdtest.InBarrier(t, w, 1)
-		asked := cmdtest.Member(t, w, 3, `trap 'exit 9' TERM; `+cmdtest.Busy)
-		cmdtest.InBarrier(t, w, 2)
-		tidy := cmdtest.Member(t, w, 3, tidies, "--on-revoke", "term")
-		asked.Number()
-		tidy.Number()
-		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
-		require.Equal(t, 3, strings.Count(cmdtest.On(t, w, "revoke", w.Path("b")).Gives(0), "asked"))
-		require.Equal(t, 9, asked.Exit(), "nothing was lost, so the command's status counts")
-		tidy.Ends(term.ExitLost, "another client asked for the place before the command ended")
-		done.Ends(exitMissing, "2 of 3 members missing: [1 2]")
-		cmdtest.InBarrier(t, w, 0)
-	})
+	w := cmdtest.World(t)
+	done := cmdtest.Member(t, w, 3, "exit 0")
+	cmdtest.InBarrier(t, w, 1)
+	asked := cmdtest.Member(t, w, 3, `trap 'exit 9' TERM; `+cmdtest.Busy)
+	cmdtest.InBarrier(t, w, 2)
+	tidy := cmdtest.Member(t, w, 3, tidies, "--on-revoke", "term")
+	asked.Number()
+	tidy.Number()
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
+	require.Equal(t, 3, strings.Count(cmdtest.On(t, w, "revoke", w.Path("b")).Gives(0), "asked"))
+	require.Equal(t, 9, asked.Exit(), "nothing was lost, so the command's status counts")
+	tidy.Ends(term.ExitLost, "another client asked for the place before the command ended")
+	done.Ends(exitMissing, "2 of 3 members missing: [1 2]")
+	cmdtest.InBarrier(t, w, 0)
 }
 
 func TestAPlaceMayBeKeptThoughItIsAskedFor(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Member(t, w, 1, `trap 'exit 9' TERM; echo $COORD_NODE; cat >/dev/null`, "--on-revoke", "ignore")
-		node := p.Line()
-		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("b")).Exit())
-		data, _, err := w.Admin().Get(node)
-		require.NoError(t, err)
-		require.True(t, inspect.IsRevocation(data), "%q", data)
-		p.LetGo(0)
-	})
+	w := cmdtest.World(t)
+	p := cmdtest.Member(t, w, 1, `trap 'exit 9' TERM; echo $COORD_NODE; cat >/dev/null`, "--on-revoke", "ignore")
+	node := p.Line()
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("b")).Exit())
+	data, _, err := w.Admin().Get(node)
+	require.NoError(t, err)
+	require.True(t, inspect.IsRevocation(data), "%q", data)
+	p.LetGo(0)
 }
 
 func TestAWaitAtABarrierEndsWhenItIsRemoved(t *testing.T) {
@@ -248,11 +240,10 @@ func TestABarrierWithoutAServerIsUnavailable(t *testing.T) {
 }
 
 func TestTheDirectoryOfAQueueIsNoBarrier(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.PutItems(t, w, "item")
-		cmdtest.On(t, w, "barrier", "set", w.Path("q")).Ends(term.ExitUsage, "no barrier: it has children")
-		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("q/entries/barrier")).Exit())
-	})
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	cmdtest.On(t, w, "barrier", "set", w.Path("q")).Ends(term.ExitUsage, "no barrier: it has children")
+	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("q/entries/barrier")).Exit())
 }
 
 func ended(p *cmdtest.Process) bool {

@@ -182,28 +182,27 @@ func TestALeaderWhoseCheckFailsEndsItsCommand(t *testing.T) {
 }
 
 func TestTheLeadIsHandedToTheOneWhoIsNamed(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		path := w.Path("e")
-		one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, "--data", "one")...).Begun()
-		two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "two")...).InLine(w, path, 2)
-		three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "three")...).InLine(w, path, 3)
-		cmdtest.On(t, w, "elect", "--transfer", "nobody", path).Ends(term.ExitFailed, "nobody")
-		handed := cmdtest.On(t, w, "elect", "--transfer", "three", path)
-		require.Equal(t, 143, one.Exit())
-		three.Begun()
-		require.Equal(t, "three", handed.Gives(0))
-		three.LetGo(5)
-		two.Begun()
-		cmdtest.On(t, w, "elect", "--transfer", "two", path).Ends(0)
-		two.LetGo(5)
-	})
+	w := cmdtest.World(t)
+	path := w.Path("e")
+	one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, "--data", "one")...).Begun()
+	two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "two")...).InLine(w, path, 2)
+	three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "three")...).InLine(w, path, 3)
+	cmdtest.On(t, w, "elect", "--transfer", "nobody", path).Ends(term.ExitFailed, "nobody")
+	handed := cmdtest.On(t, w, "elect", "--transfer", "three", path)
+	require.Equal(t, 143, one.Exit())
+	three.Begun()
+	require.Equal(t, "three", handed.Gives(0))
+	three.LetGo(5)
+	two.Begun()
+	cmdtest.On(t, w, "elect", "--transfer", "two", path).Ends(0)
+	two.LetGo(5)
 }
 
 func TestALeaderThatIgnoresTheRequestLeadsOn(t *testing.T) {
 	w := cmdtest.World(t)
 	path := w.Path("e")
 	one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--on-revoke=ignore")...).Begun()
-	two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same")...).InLine(w, path, 2)
+	two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "-1")...).InLine(w, path, 2)
 	three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "3")...).InLine(w, path, 3)
 	cmdtest.On(t, w, "elect", "--transfer", "same", path).Ends(term.ExitFailed, "2 candidates")
 	names, _, err := w.Admin().Children(path)
@@ -229,21 +228,6 @@ func TestATransferEndsThoughTheServerHangs(t *testing.T) {
 	interrupted.EndsBy(syscall.SIGINT, 128+int(syscall.SIGINT))
 	hung.Remove()
 	leader.LetGo(5)
-}
-
-func TestTheHighestPriorityLeadsNext(t *testing.T) {
-	w := cmdtest.World(t)
-	path := w.Path("e")
-	candidate := func(priority string, n int) *cmdtest.Process {
-		return cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--priority", priority)...).InLine(w, path, n)
-	}
-	one := candidate("0", 1).Begun()
-	two, three := candidate("-1", 2), candidate("2", 3)
-	one.LetGo(5)
-	three.Begun()
-	three.LetGo(5)
-	two.Begun()
-	two.LetGo(5)
 }
 
 // The check hangs when the lead is lost.

@@ -74,21 +74,6 @@ func TestACommandUnderOneLockKnowsNothingOfTheSeveralAroundIt(t *testing.T) {
 	require.Equal(t, "5\n3", p.Gives(0), "path, node, token, since when, and what is held: three nodes")
 }
 
-func TestSeveralLocksInAnyOrderDoNotWaitForEachOther(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		var all []*cmdtest.Process
-		inside := filepath.Join(t.TempDir(), "inside") // is there while a command runs
-		for range 3 {
-			for _, names := range []string{"a b c", "c b a", "b c a"} {
-				all = append(all, cmdtest.On(t, w, several(w, names, "mkdir "+inside+" && rmdir "+inside+" && echo done")...))
-			}
-		}
-		for _, p := range all {
-			require.Equal(t, "done", p.Gives(0))
-		}
-	})
-}
-
 func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 	w := cmdtest.World(t)
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("b"), cmdtest.UntilEOF)...)
@@ -132,16 +117,15 @@ func TestSeveralSharedLocksAreHeldTogetherWithOthers(t *testing.T) {
 }
 
 func TestTheLossOfOneOfSeveralLocksEndsTheCommandAndAll(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, append([]string{"--json"}, several(w, "b a", cmdtest.Stubborn)...)...)
-		pid := p.Number()
-		require.Zero(t, cmdtest.On(t, w, "break", "--yes", w.Path("b")).Exit())
-		require.Equal(t, term.ExitLost, p.Exit())
-		cmdtest.RequireGone(t, pid)
-		require.Equal(t, true, cmdtest.Told(t, p.Stderr.String())[0]["lost"])
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 0)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("b"), 0)
-	})
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, append([]string{"--json"}, several(w, "b a", cmdtest.Stubborn)...)...)
+	pid := p.Number()
+	require.Zero(t, cmdtest.On(t, w, "break", "--yes", w.Path("b")).Exit())
+	require.Equal(t, term.ExitLost, p.Exit())
+	cmdtest.RequireGone(t, pid)
+	require.Equal(t, true, cmdtest.Told(t, p.Stderr.String())[0]["lost"])
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 0)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("b"), 0)
 }
 
 func TestARequestForOneOfSeveralLocksEndsTheCommand(t *testing.T) {

@@ -71,19 +71,32 @@ func TestLockTellsTheCommandWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestLockExcludes(t *testing.T) {
+// What the options mean is the library's promise.
+func TestTheOptionsOfALockArrive(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
-		waited := cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
-			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", timeout)...)
-		})
-		require.Empty(t, waited.Output())
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo next", "--timeout", "1h")...).InLine(w, w.Path("l"), 2)
-		first.LetGo(5)
-		require.Equal(t, "next", next.Gives(0))
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--try")...).Exit())
+		for held, options := range map[string][][]string{
+			"":          {{}, {"--shared"}},
+			"--shared":  {{}},
+			"--slots=1": {{"--slots=1"}},
+			"--slots=2": nil,
+		} {
+			lock := func(script string, options ...string) *cmdtest.Process {
+				return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"+held), script, options...)...)
+			}
+			same := strings.Fields(held)
+			first := lock(cmdtest.UntilEOF, same...).Begun()
+			if held == "--shared" || held == "--slots=2" {
+				lock(cmdtest.UntilEOF, append(same, "--try")...).Begun().LetGo(5)
+			}
+			for _, other := range options {
+				require.Empty(t, lock("echo never", append(other, "--try")...).Gives(term.ExitBusy))
+				waited := cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+					return lock("echo never", append(other, "--timeout", timeout)...)
+				})
+				require.Empty(t, waited.Output())
+			}
+			first.LetGo(5)
+		}
 	})
 }
 
@@ -152,11 +165,10 @@ func inEachDialect(t *testing.T, test func(t *testing.T, w *zktest.World, dialec
 	t.Parallel()
 	for _, dialect := range []string{"curator", "kazoo"} {
 		t.Run(dialect, func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				test(t, w, dialect, func(script string, options ...string) *cmdtest.Process {
-					options = append([]string{"--dialect", dialect, "--slots", "2"}, options...)
-					return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script, options...)...)
-				})
+			w := cmdtest.World(t)
+			test(t, w, dialect, func(script string, options ...string) *cmdtest.Process {
+				options = append([]string{"--dialect", dialect, "--slots", "2"}, options...)
+				return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script, options...)...)
 			})
 		})
 	}
@@ -164,39 +176,12 @@ func inEachDialect(t *testing.T, test func(t *testing.T, w *zktest.World, dialec
 
 type starter func(script string, options ...string) *cmdtest.Process
 
-func TestAsManyHoldASlotAsThereAre(t *testing.T) {
-	inEachDialect(t, func(t *testing.T, _ *zktest.World, _ string, slots starter) {
-		one := slots(cmdtest.UntilEOF).Begun()
-		two := slots(cmdtest.UntilEOF, "--try").Begun()
-		require.Equal(t, term.ExitBusy, slots("echo never", "--try").Exit())
-		three := slots("echo three")
-		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process { return slots("echo never", "--timeout", timeout) })
-		require.False(t, ended(three))
-		two.LetGo(5) // the later one leaves first
-		require.Equal(t, "three", three.Gives(0))
-		one.LetGo(5)
-	})
-}
-
 func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "2")...).Exit())
-		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "3")...).Ends(term.ExitOwnFault, "has 2 slots; say --slots 2, or --slots 3 --resize")
-		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--resize")...).Exit())
-		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--try")...).Exit())
-	})
-}
-
-func TestAWaiterWithTheOldNumberOfSlotsFailsAndAHolderGoesOn(t *testing.T) {
 	w := cmdtest.World(t)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...).Begun()
-	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "1")...)
-	zktest.Eventually(t, cmdtest.Soon, func() bool {
-		return len(cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line()).Contenders) == 3 // the holder, the slot that is waited for, the queue for it
-	}, "the other waits")
-	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "2", "--resize")...).Exit())
-	require.Empty(t, waiter.Gives(term.ExitOwnFault))
-	holder.LetGo(5)
+	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "2")...).Exit())
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "3")...).Ends(term.ExitOwnFault, "has 2 slots; say --slots 2, or --slots 3 --resize")
+	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--resize")...).Exit())
+	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--try")...).Exit())
 }
 
 func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
@@ -269,27 +254,6 @@ func TestSlotsAreShownAndAskedFor(t *testing.T) {
 	})
 }
 
-func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared")...).Begun()
-		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared", "--try")...).Begun()
-		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
-		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).InLine(w, w.Path("l"), 3)
-		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--try")...).Exit(), "a plain one waits that came earlier")
-		late := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo late", "--shared")...).InLine(w, w.Path("l"), 4)
-		for _, p := range []*cmdtest.Process{one, two} {
-			p.LetGo(5)
-		}
-		plain.Line()
-		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
-			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--timeout", timeout)...)
-		})
-		plain.LetGo(5)
-		require.Equal(t, "late", late.Gives(0))
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-	})
-}
-
 func TestASharedLockHasNoToken(t *testing.T) {
 	w := cmdtest.World(t)
 	inner := cmdtest.Sh(w.Path("shared"), `echo $COORD_PATH; echo ${COORD_TOKEN-none}`, "--shared")
@@ -309,18 +273,17 @@ func TestASharedLockHasNoToken(t *testing.T) {
 }
 
 func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
-		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
-		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 3)
-		shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
-		require.Equal(t, "rwlock", shown.Kind)
-		require.Len(t, shown.Holders(), 2)
-		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Exit())
-		require.Equal(t, 143, one.Exit())
-		require.Equal(t, 143, two.Exit())
-		require.Equal(t, 0, plain.Exit())
-	})
+	w := cmdtest.World(t)
+	one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
+	two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
+	plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 3)
+	shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
+	require.Equal(t, "rwlock", shown.Kind)
+	require.Len(t, shown.Holders(), 2)
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Exit())
+	require.Equal(t, 143, one.Exit())
+	require.Equal(t, 143, two.Exit())
+	require.Equal(t, 0, plain.Exit())
 }
 
 func TestACommandThatHoldsForTooLongIsEnded(t *testing.T) {
@@ -351,19 +314,16 @@ func TestF74ACommandThatHangsAfterASignalIsEnded(t *testing.T) {
 }
 
 func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		for range 2 {
-			cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 3", "--delay", "1h", "--try")...).Ends(3)
-		}
-		held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--delay", "1h")...).Begun()
-		require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Exit())
-		held.Ends(term.ExitLost)
-		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "1h", "--try")...).Ends(term.ExitBusy, "did not release")
-		begun := time.Now()
-		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "100ms")...).Ends(0)
-		require.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
-		cmdtest.On(t, w, "doctor", w.Path("l")).Ends(0)
-	})
+	w := cmdtest.World(t)
+	for range 2 {
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 3", "--delay", "1h", "--try")...).Ends(3)
+	}
+	held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--delay", "1h")...).Begun()
+	require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Exit())
+	held.Ends(term.ExitLost)
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "1h", "--try")...).Ends(term.ExitBusy, "did not release")
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "100ms")...).Ends(0)
+	cmdtest.On(t, w, "doctor", w.Path("l")).Ends(0)
 }
 
 func TestAWaitInVainNamesTheHolderOnce(t *testing.T) {

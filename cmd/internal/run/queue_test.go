@@ -115,44 +115,43 @@ func TestLinesArePutAsTheyComeUnlessTogether(t *testing.T) {
 }
 
 func TestOneItemIsBuriedOrDropped(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		q := w.Path("q")
-		ask := func(status int, args ...string) *cmdtest.Process {
-			t.Helper()
-			p := cmdtest.On(t, w, append([]string{"--json", "queue"}, args...)...)
-			require.NoError(t, p.In.Close())
-			require.Equal(t, status, p.Exit(), "%q", args)
-			return p
-		}
-		name := func() string {
-			t.Helper()
-			return cmdtest.Parse[queueItem](t, ask(0, "peek", q).Line()).Name
-		}
-		require.Equal(t, "no dead letters", cmdtest.On(t, w, "queue", "dead", q).Output())
-		ask(0, "put", q, "poison", "useless", "good")
-		poison := name()
-		ask(7, "receive", q, "--", "sh", "-c", "exit 7")
-		ask(0, "bury", "--reason", "no such customer", q, poison)
-		ask(0, "drop", q, name())
-		require.Equal(t, "good", cmdtest.On(t, w, "queue", "peek", q).Output())
+	w := cmdtest.World(t)
+	q := w.Path("q")
+	ask := func(status int, args ...string) *cmdtest.Process {
+		t.Helper()
+		p := cmdtest.On(t, w, append([]string{"--json", "queue"}, args...)...)
+		require.NoError(t, p.In.Close())
+		require.Equal(t, status, p.Exit(), "%q", args)
+		return p
+	}
+	name := func() string {
+		t.Helper()
+		return cmdtest.Parse[queueItem](t, ask(0, "peek", q).Line()).Name
+	}
+	require.Equal(t, "no dead letters", cmdtest.On(t, w, "queue", "dead", q).Output())
+	ask(0, "put", q, "poison", "useless", "good")
+	poison := name()
+	ask(7, "receive", q, "--", "sh", "-c", "exit 7")
+	ask(0, "bury", "--reason", "no such customer", q, poison)
+	ask(0, "drop", q, name())
+	require.Equal(t, "good", cmdtest.On(t, w, "queue", "peek", q).Output())
 
-		ask(term.ExitFailed, "bury", q, poison)
-		ask(term.ExitUsage, "drop", q, "poison")
-		item := cmdtest.Must(cmdtest.Must(queue.New(cmdtest.Open(t, w), q)).Receive(t.Context()))
-		taken := item.Node()
-		ask(term.ExitBusy, "drop", q, taken[len(q+"/taken/"):])
+	ask(term.ExitFailed, "bury", q, poison)
+	ask(term.ExitUsage, "drop", q, "poison")
+	item := cmdtest.Must(cmdtest.Must(queue.New(cmdtest.Open(t, w), q)).Receive(t.Context()))
+	taken := item.Node()
+	ask(term.ExitBusy, "drop", q, taken[len(q+"/taken/"):])
 
-		letters := cmdtest.Parse[struct{ Dead []deadLetter }](t, ask(0, "dead", q).Line()).Dead
-		require.Len(t, letters, 1)
-		require.Equal(t, "poison", *letters[0].Data)
-		require.Equal(t, []any{1, poison, "no such customer"}, []any{letters[0].Deliveries, letters[0].Item, letters[0].Reason})
-		require.NotEmpty(t, letters[0].By)
-		require.Regexp(t, `(?m)^LETTER .*REASON\n.*"poison" .*no such customer`, cmdtest.On(t, w, "queue", "dead", q).Output())
-		r, _ := cmdtest.Seen[look.Report](t, w, q+"/dead")
-		require.Zero(t, r.Others)
-		require.NotContains(t, cmdtest.On(t, w, "ls", q).Output(), "records")
-		ask(0, "receive", q+"/dead", "--", "true")
-	})
+	letters := cmdtest.Parse[struct{ Dead []deadLetter }](t, ask(0, "dead", q).Line()).Dead
+	require.Len(t, letters, 1)
+	require.Equal(t, "poison", *letters[0].Data)
+	require.Equal(t, []any{1, poison, "no such customer"}, []any{letters[0].Deliveries, letters[0].Item, letters[0].Reason})
+	require.NotEmpty(t, letters[0].By)
+	require.Regexp(t, `(?m)^LETTER .*REASON\n.*"poison" .*no such customer`, cmdtest.On(t, w, "queue", "dead", q).Output())
+	r, _ := cmdtest.Seen[look.Report](t, w, q+"/dead")
+	require.Zero(t, r.Others)
+	require.NotContains(t, cmdtest.On(t, w, "ls", q).Output(), "records")
+	ask(0, "receive", q+"/dead", "--", "true")
 }
 
 func TestF95DeadLettersArePutBackToTheLastByte(t *testing.T) {
@@ -187,28 +186,27 @@ func TestF95DeadLettersArePutBackToTheLastByte(t *testing.T) {
 }
 
 func TestDeadLettersAreAcknowledgedAndStay(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
-		for _, item := range []string{"a", "b"} {
-			require.NoError(t, q.Put(t.Context(), []byte(item)))
-			require.NoError(t, cmdtest.Must(q.Receive(t.Context())).Bury(t.Context(), "bad"))
-		}
-		acknowledge := func(args ...string) *cmdtest.Process {
-			return cmdtest.On(t, w, append([]string{"queue", "acknowledge"}, args...)...)
-		}
-		acknowledge(w.Path("q")).Ends(term.ExitUsage, "--all")
-		acknowledge(w.Path("q"), "entry-100-0000000099").Ends(term.ExitFailed, "has no item", "0 letters acknowledged before")
-		first := cmdtest.Must(q.DeadLetters(t.Context()))[0].Name
-		for range 2 {
-			require.Equal(t, "1 letter acknowledged", acknowledge(w.Path("q"), first).Output())
-		}
-		all := cmdtest.Parse[struct{ Dead []deadLetter }](t, cmdtest.On(t, w, "--json", "queue", "dead", w.Path("q")).Gives(0)).Dead
-		require.NotNil(t, all[0].Acknowledged)
-		require.NotEmpty(t, all[0].AcknowledgedBy)
-		require.Nil(t, all[1].Acknowledged)
-		require.Regexp(t, `(?m)^LETTER .*ACKNOWLEDGED BY.*\n`+first+` .*`+regexp.QuoteMeta(all[0].AcknowledgedBy), cmdtest.On(t, w, "queue", "dead", w.Path("q")).Gives(0))
-		require.Equal(t, "2 letters put back", cmdtest.On(t, w, "queue", "requeue", "--all", w.Path("q")).Output())
-	})
+	w := cmdtest.World(t)
+	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
+	for _, item := range []string{"a", "b"} {
+		require.NoError(t, q.Put(t.Context(), []byte(item)))
+		require.NoError(t, cmdtest.Must(q.Receive(t.Context())).Bury(t.Context(), "bad"))
+	}
+	acknowledge := func(args ...string) *cmdtest.Process {
+		return cmdtest.On(t, w, append([]string{"queue", "acknowledge"}, args...)...)
+	}
+	acknowledge(w.Path("q")).Ends(term.ExitUsage, "--all")
+	acknowledge(w.Path("q"), "entry-100-0000000099").Ends(term.ExitFailed, "has no item", "0 letters acknowledged before")
+	first := cmdtest.Must(q.DeadLetters(t.Context()))[0].Name
+	for range 2 {
+		require.Equal(t, "1 letter acknowledged", acknowledge(w.Path("q"), first).Output())
+	}
+	all := cmdtest.Parse[struct{ Dead []deadLetter }](t, cmdtest.On(t, w, "--json", "queue", "dead", w.Path("q")).Gives(0)).Dead
+	require.NotNil(t, all[0].Acknowledged)
+	require.NotEmpty(t, all[0].AcknowledgedBy)
+	require.Nil(t, all[1].Acknowledged)
+	require.Regexp(t, `(?m)^LETTER .*ACKNOWLEDGED BY.*\n`+first+` .*`+regexp.QuoteMeta(all[0].AcknowledgedBy), cmdtest.On(t, w, "queue", "dead", w.Path("q")).Gives(0))
+	require.Equal(t, "2 letters put back", cmdtest.On(t, w, "queue", "requeue", "--all", w.Path("q")).Output())
 }
 
 func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
@@ -246,31 +244,29 @@ func TestACommandGetsTheWholeItem(t *testing.T) {
 }
 
 func TestASignalEndsTheWaitForAnItem(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		for _, args := range [][]string{{"take", w.Path("q")}, {"receive", w.Path("q"), "--", "true"}} {
-			p := cmdtest.On(t, w, append([]string{"queue"}, args...)...).InLine(w, w.Path("q/consumers"), 1)
-			p.Signal(syscall.SIGINT)
-			require.Equal(t, 128+int(syscall.SIGINT), p.Exit(), "%q", args)
-			require.Empty(t, p.Stderr.String(), "%q", args)
-		}
-	})
+	w := cmdtest.World(t)
+	for _, args := range [][]string{{"take", w.Path("q")}, {"receive", w.Path("q"), "--", "true"}} {
+		p := cmdtest.On(t, w, append([]string{"queue"}, args...)...).InLine(w, w.Path("q/consumers"), 1)
+		p.Signal(syscall.SIGINT)
+		require.Equal(t, 128+int(syscall.SIGINT), p.Exit(), "%q", args)
+		require.Empty(t, p.Stderr.String(), "%q", args)
+	}
 }
 
 // Each loop of a shell is another process, with another session.
 func TestF93ALoopOfReceiveDoesWhatStandsBehindAnItemThatAlwaysFails(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.PutItems(t, w, "poison", "1", "2", "3")
-		const work = "read -r item; echo $item; [ $item != poison ]"
-		for _, want := range []string{"poison", "1", "2", "3"} {
-			p := cmdtest.Receive(t, w, work, "--backoff", "1h")
-			require.Equal(t, want, p.Line())
-			p.Exit()
-		}
-		cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "5s").Ends(term.ExitTimeout, "1 to be delivered again later")
-		p := cmdtest.Receive(t, w, work+"; echo again $COORD_DELIVERIES", "--backoff", "0")
-		require.Equal(t, "poison\nagain 2", p.Output())
-		cmdtest.Receive(t, w, "true", "--backoff=-1s").Ends(term.ExitUsage, "--backoff -1s")
-	})
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "poison", "1", "2", "3")
+	const work = "read -r item; echo $item; [ $item != poison ]"
+	for _, want := range []string{"poison", "1", "2", "3"} {
+		p := cmdtest.Receive(t, w, work, "--backoff", "1h")
+		require.Equal(t, want, p.Line())
+		p.Exit()
+	}
+	cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "5s").Ends(term.ExitTimeout, "1 to be delivered again later")
+	p := cmdtest.Receive(t, w, work+"; echo again $COORD_DELIVERIES", "--backoff", "0")
+	require.Equal(t, "poison\nagain 2", p.Output())
+	cmdtest.Receive(t, w, "true", "--backoff=-1s").Ends(term.ExitUsage, "--backoff -1s")
 }
 
 func TestACommandThatCannotBeRunIsNoDelivery(t *testing.T) {

@@ -52,24 +52,23 @@ func TestCommandsRunForTheKeysOfAMember(t *testing.T) {
 }
 
 func TestACommandThatFailsIsRunAgain(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		failing := `echo "runs $COORD_KEY"; trap exit TERM; test "$COORD_KEY" = a && exit 7; while :; do sleep 0.01; done`
-		one := cmdtest.On(t, w, shared(w, failing, "--keys", "a,b")...)
-		runs := map[string]int{}
-		for range 4 {
-			runs[one.Line()]++
-		}
-		require.Equal(t, map[string]int{"runs a": 3, "runs b": 1}, runs)
-		one.Tells("key failed a, again in 1s: the command of a ended with status 7")
-		one.Tells("again in 2s")
-		failed := regexp.MustCompile(`a .* failing, \d times, again in \d+s: the command of a ended with status 7`)
-		zktest.Eventually(t, cmdtest.Soon, func() bool {
-			return failed.MatchString(cmdtest.On(t, w, "shards", w.Path("shards")).Gives(0))
-		}, "the key is shown as failing")
-		one.Signal(syscall.SIGTERM)
-		require.Equal(t, 0, one.Exit())
-		cmdtest.On(t, w, "shards", w.Path("none")).Ends(term.ExitAbsent, "there is no node")
-	})
+	w := cmdtest.World(t)
+	failing := `echo "runs $COORD_KEY"; trap exit TERM; test "$COORD_KEY" = a && exit 7; while :; do sleep 0.01; done`
+	one := cmdtest.On(t, w, shared(w, failing, "--keys", "a,b")...)
+	runs := map[string]int{}
+	for range 4 {
+		runs[one.Line()]++
+	}
+	require.Equal(t, map[string]int{"runs a": 3, "runs b": 1}, runs)
+	one.Tells("key failed a, again in 1s: the command of a ended with status 7")
+	one.Tells("again in 2s")
+	failed := regexp.MustCompile(`a .* failing, \d times, again in \d+s: the command of a ended with status 7`)
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		return failed.MatchString(cmdtest.On(t, w, "shards", w.Path("shards")).Gives(0))
+	}, "the key is shown as failing")
+	one.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, one.Exit())
+	cmdtest.On(t, w, "shards", w.Path("none")).Ends(term.ExitAbsent, "there is no node")
 }
 
 func TestFailFastEndsTheMemberWithItsCommand(t *testing.T) {
@@ -78,22 +77,21 @@ func TestFailFastEndsTheMemberWithItsCommand(t *testing.T) {
 }
 
 func TestTheListIsChangedWhileMembersRun(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "a,b", "--id", "one")...)
-		require.ElementsMatch(t, []string{"has a", "has b"}, []string{one.Line(), one.Line()})
-		cmdtest.On(t, w, "shards", "--set", "--keys", "b,c", w.Path("shards")).Gives(0)
-		require.ElementsMatch(t, []string{"end a", "has c"}, []string{one.Line(), one.Line()})
-		old := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "a,b", "--id", "old")...)
-		old.Tells("list is newer")
-		require.Regexp(t, "has [bc]", old.Line())
-		// A deployment brings the next.
-		next := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "x", "--list-version", "2", "--id", "next", "--weight", "1000")...)
-		require.Equal(t, "has x", next.Line())
-		for _, m := range []*cmdtest.Process{one, old, next} {
-			m.Signal(syscall.SIGTERM)
-			require.Equal(t, 0, m.Exit())
-		}
-	})
+	w := cmdtest.World(t)
+	one := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "a,b", "--id", "one")...)
+	require.ElementsMatch(t, []string{"has a", "has b"}, []string{one.Line(), one.Line()})
+	cmdtest.On(t, w, "shards", "--set", "--keys", "b,c", w.Path("shards")).Gives(0)
+	require.ElementsMatch(t, []string{"end a", "has c"}, []string{one.Line(), one.Line()})
+	old := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "a,b", "--id", "old")...)
+	old.Tells("list is newer")
+	require.Regexp(t, "has [bc]", old.Line())
+	// A deployment brings the next.
+	next := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "x", "--list-version", "2", "--id", "next", "--weight", "1000")...)
+	require.Equal(t, "has x", next.Line())
+	for _, m := range []*cmdtest.Process{one, old, next} {
+		m.Signal(syscall.SIGTERM)
+		require.Equal(t, 0, m.Exit())
+	}
 }
 
 // The guards end all commands when the process dies.

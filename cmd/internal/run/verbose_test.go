@@ -50,73 +50,70 @@ func owners(all any) (names []string) {
 }
 
 func TestAWaitInVainSaysWhoHolds(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		for kind, verb := range map[string]string{
-			"plain": "lock", "try": "lock", "shared": "lock --shared", "slots": "lock --slots 1", "election": "elect",
-			"kazoo": "--dialect kazoo lock --slots 1",
-		} {
-			path := w.Path(kind)
-			script := func(script string) []string { return append(strings.Fields(verb), path, "--", "sh", "-c", script) }
-			held := script(cmdtest.UntilEOF)
-			if kind == "shared" {
-				held = cmdtest.Sh(path, cmdtest.UntilEOF)
-			}
-			holder := cmdtest.On(t, w, held...).Begun()
-			waiter := cmdtest.On(t, w, script("echo never")...)
-			lines := map[string]string{"slots": path + "/locks", "kazoo": path + "-__lock__"}
-			line, special := lines[kind]
-			if special {
-				cmdtest.AwaitContenders(t, w.Admin(), line, 1)
-			} else {
-				cmdtest.AwaitContenders(t, w.Admin(), path, 2)
-			}
-			status, way := term.ExitTimeout, []string{"--timeout", "0.3"}
-			if kind == "try" || kind == "slots" {
-				status, way = term.ExitBusy, []string{"--try"}
-			}
-			args := append(append(strings.Fields(verb), way...), path, "--", "true")
-			object := inVain(t, w, status, []string{`held by "sh `, `", there for `, "; 1 other waits"}, args...)
-			require.Len(t, owners(object["holders"]), 1, kind)
-			require.Contains(t, owners(object["holders"])[0], "sh ", kind)
-			require.Subset(t, object, map[string]any{"holding": 1.0, "waiting": 1.0}, kind)
-			require.NotContains(t, object, "place", kind)
-			waiter.EndsBy(15, 143)
-			holder.LetGo(5)
+	w := cmdtest.World(t)
+	for kind, verb := range map[string]string{
+		"plain": "lock", "try": "lock", "shared": "lock --shared", "slots": "lock --slots 1", "election": "elect",
+		"kazoo": "--dialect kazoo lock --slots 1",
+	} {
+		path := w.Path(kind)
+		script := func(script string) []string { return append(strings.Fields(verb), path, "--", "sh", "-c", script) }
+		held := script(cmdtest.UntilEOF)
+		if kind == "shared" {
+			held = cmdtest.Sh(path, cmdtest.UntilEOF)
 		}
-	})
+		holder := cmdtest.On(t, w, held...).Begun()
+		waiter := cmdtest.On(t, w, script("echo never")...)
+		lines := map[string]string{"slots": path + "/locks", "kazoo": path + "-__lock__"}
+		line, special := lines[kind]
+		if special {
+			cmdtest.AwaitContenders(t, w.Admin(), line, 1)
+		} else {
+			cmdtest.AwaitContenders(t, w.Admin(), path, 2)
+		}
+		status, way := term.ExitTimeout, []string{"--timeout", "0.3"}
+		if kind == "try" || kind == "slots" {
+			status, way = term.ExitBusy, []string{"--try"}
+		}
+		args := append(append(strings.Fields(verb), way...), path, "--", "true")
+		object := inVain(t, w, status, []string{`held by "sh `, `", there for `, "; 1 other waits"}, args...)
+		require.Len(t, owners(object["holders"]), 1, kind)
+		require.Contains(t, owners(object["holders"])[0], "sh ", kind)
+		require.Subset(t, object, map[string]any{"holding": 1.0, "waiting": 1.0}, kind)
+		require.NotContains(t, object, "place", kind)
+		waiter.EndsBy(15, 143)
+		holder.LetGo(5)
+	}
 }
 
 func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		first := cmdtest.Member(t, w, 3, "echo in; "+cmdtest.UntilEOF)
-		cmdtest.InBarrier(t, w, 1)
-		round := func(options ...string) []string {
-			return append(append([]string{"doublebarrier", "-n", "3"}, options...), w.Path("b"), "--", "true")
-		}
-		object := inVain(t, w, term.ExitTimeout, []string{"not all 3 came", `2 of 3 have come, first "sh `}, round("--timeout", "0.3")...)
-		require.Subset(t, object, map[string]any{"came": 2.0, "members": 3.0})
-		require.Contains(t, owners(object["there"])[0], "sh ")
-		second, third := cmdtest.Member(t, w, 3, cmdtest.UntilEOF), cmdtest.Member(t, w, 3, cmdtest.UntilEOF)
-		third.Line()
-		object = inVain(t, w, term.ExitBusy, []string{"--next", "round 1 is under way: 3 of its 3 members are there, first"}, round()...)
-		require.EqualValues(t, 1, object["round"])
-		for _, p := range []*cmdtest.Process{first, second, third} {
-			p.LetGo(5)
-		}
-	})
+	w := cmdtest.World(t)
+	first := cmdtest.Member(t, w, 3, "echo in; "+cmdtest.UntilEOF)
+	cmdtest.InBarrier(t, w, 1)
+	round := func(options ...string) []string {
+		return append(append([]string{"doublebarrier", "-n", "3"}, options...), w.Path("b"), "--", "true")
+	}
+	object := inVain(t, w, term.ExitTimeout, []string{"not all 3 came", `2 of 3 have come, first "sh `}, round("--timeout", "0.3")...)
+	require.Subset(t, object, map[string]any{"came": 2.0, "members": 3.0})
+	require.Contains(t, owners(object["there"])[0], "sh ")
+	second, third := cmdtest.Member(t, w, 3, cmdtest.UntilEOF), cmdtest.Member(t, w, 3, cmdtest.UntilEOF)
+	third.Line()
+	object = inVain(t, w, term.ExitBusy, []string{"--next", "round 1 is under way: 3 of its 3 members are there, first"}, round()...)
+	require.EqualValues(t, 1, object["round"])
+	for _, p := range []*cmdtest.Process{first, second, third} {
+		p.LetGo(5)
+	}
 }
 
 func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.PutItems(t, w, "item")
-		worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy).Begun()
-		object := inVain(t, w, term.ExitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
-			"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
-		require.Subset(t, object, map[string]any{"items": 1.0, "in_hand": 1.0})
-		require.Len(t, object["holders"], 1)
-		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
-		worker.Exit()
-	})
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy).Begun()
+	object := inVain(t, w, term.ExitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
+		"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
+	require.Subset(t, object, map[string]any{"items": 1.0, "in_hand": 1.0})
+	require.Len(t, object["holders"], 1)
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
+	worker.Exit()
 }
 
 func TestVerboseTellsThePlaceInTheLineAndTheHold(t *testing.T) {
