@@ -258,8 +258,8 @@ func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func
 	return begun, err
 }
 
-// serve runs lead for one term, which well ends, too. It returns nil if Run is
-// to go on.
+// serve runs lead for one term, which also ends with well. It returns nil if
+// Run is to go on.
 func serve(ctx, well context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	defer func() { // also when lead panics
 		lost := errors.Is(t.Err(), coord.ErrLost)

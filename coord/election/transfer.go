@@ -18,12 +18,12 @@ var ErrNoCandidate = errors.New("no such candidate")
 // Transfer hands the lead to a candidate, named by its node (Node of
 // [Election.Contenders]), and returns when that leads (in Kazoo's dialect, and
 // for another library's candidate: when it is first in line). It names the
-// candidate in the directory's data and resigns; those before the candidate
-// step behind it, once each, when their turn comes.
+// candidate in the directory's data and resigns; the candidates before it step
+// behind it, once each, when their turn comes.
 //
 // The term goes on when Transfer fails because the candidate has left the line
-// ([ErrNoCandidate]), or because one before it would not step aside, as those
-// of Curator and Kazoo do not ([errors.ErrUnsupported]): nothing is changed
+// ([ErrNoCandidate]), or because one before it would not step aside, such as
+// one of Curator's or Kazoo's ([errors.ErrUnsupported]): nothing is changed
 // then. [coord.Hold.Err] says whether the term is over. The candidate may go
 // after the resignation, before it leads: Transfer fails with [ErrNoCandidate],
 // and the next in line leads. When ctx ends after the resignation, the
@@ -34,7 +34,7 @@ var ErrNoCandidate = errors.New("no such candidate")
 // calls returns nil after it. To name the leader changes nothing.
 //
 // A write, a list, a read, a transaction and the resignation, one after the
-// other; then what it costs those before the candidate to step aside.
+// other; then the cost of stepping aside for each candidate before it.
 func (t *Term) Transfer(ctx context.Context, candidate string) error {
 	e := t.election
 	leader, err := e.name(ctx, candidate, true, func(ctx context.Context, _ string, ops ...coord.Op) error {
@@ -68,7 +68,7 @@ func (e *Election) Transfer(ctx context.Context, candidate string) error {
 	return recipe.Failure(e.client, "transfer", e.line.Dir, err)
 }
 
-// ask asks the leader to step down, as soon as that can be asked: its notice
+// ask asks the leader to step down, as soon as it can be asked: its notice
 // comes shortly after it has begun to lead.
 func (e *Election) ask(ctx context.Context, leader string) error {
 	err := inspect.Revoke(ctx, e.client, leader)

@@ -17,8 +17,8 @@ import (
 // Delay has the next holder wait for d when the holder before did not release
 // the lock: it crashed, was cut off beyond its session, its hold was lost, its
 // node deleted by force, or its client closed while it held. In that time,
-// requests that the former holder had sent, or a process of it that does not
-// know yet, come to an end. After a release there is no delay.
+// requests that the former holder had sent, or its process that does not know
+// of the loss yet, come to an end. After a release there is no delay.
 //
 // All who use the path must have the option: a holder without it does not wait,
 // and leaves no record by which others could notice its end. They may differ in
@@ -26,11 +26,11 @@ import (
 //
 // The delay begins when the first one after the unclean end has its turn in the
 // line and notes that; it knows nothing of the time before. It goes on when
-// that one dies, gives up, or was only a try, which fails with [coord.ErrBusy]:
-// the next waits for the rest. The rest is the difference of two times of the
-// servers, and never more than d. While one waits, the others stay in line
-// behind it. An acquire whose context ends while its record is under way can
-// leave the record, too, which counts as an unclean end.
+// that contender dies, gives up, or was only a try, which fails with
+// [coord.ErrBusy]: the next waits for the rest. The rest is the difference of
+// two times of the servers, and never more than d. While one waits, the others
+// stay in line behind it. An acquire whose context ends while its record is
+// under way can leave the record, too, which counts as an unclean end.
 //
 // An acquire costs one request more, a release none: the record, a persistent
 // node beside the claims, is made under the hold and deleted in one transaction

@@ -16,10 +16,10 @@ import (
 // process has one node in the line, however many of them wait, and a release
 // hands the lock to the one that came first, without a request. When the node
 // has had that many turns or is that old, whichever comes first, the process
-// gives it up and stands in the line again, at its end, unless no other
-// contender has come to the line since the node was granted. A node that was
-// asked for ([coord/inspect.Revoke]) is given up after the turn under way. No
-// turn is cut short.
+// gives it up and joins the line again, at the end, unless no other contender
+// has come since the node was granted. After a request to give up
+// ([coord/inspect.Revoke]) the node is given up at the end of the turn under
+// way. No turn is cut short.
 //
 // All turns of a node share its [coord.Hold.Token], so a resource cannot tell a
 // late request of an earlier turn from a current one; it refuses late requests
@@ -86,7 +86,7 @@ type local struct {
 
 	mu      sync.Mutex
 	waiting []*waiter
-	asking  bool               // the line is asked for a hold
+	asking  bool               // a request to the line is under way
 	stop    context.CancelFunc // ends that when nobody waits any more
 	hold    *coord.Hold        // the hold of the turns, or nil
 	former  *coord.Hold        // the one given up last, or nil

@@ -74,7 +74,7 @@ func isNil(l Acquirer) bool {
 }
 
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
-// all of them together, and not the holds. A request for one of them
+// all of them together, and not the holds. A request to give one of them up
 // ([coord/inspect.Revoke]) that comes meanwhile shows in the group, once it has
 // all. The [recipe.Group] returned ends when the first of its holds does; its
 // members are in the order of their paths.
@@ -132,8 +132,8 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 	return g, false, nil
 }
 
-// release releases the locks that were acquired before why, and adds the errors
-// of that. When the caller's time is over, it does not wait.
+// release releases the locks that were acquired before why happened, and adds
+// its errors. When the caller's time is over, it does not wait.
 func release(ctx context.Context, holds []*coord.Hold, why error) error {
 	if len(holds) == 0 || ctx.Err() != nil {
 		for _, h := range holds {

@@ -18,8 +18,8 @@ import (
 // that has waited longest, gets it. A node that belongs to no session is waited
 // for until somebody deletes it.
 //
-// Its [coord.Hold] is a Mutex's, with token, trust window and Txn. Others that
-// delete the node without looking whose it is take the hold away.
+// Its [coord.Hold] is a Mutex's, with token, trust window and Txn. Programs
+// that delete the node without looking whose it is take the hold away.
 type Node struct {
 	client *coord.Client
 	path   string
@@ -60,7 +60,7 @@ func NewNode(client *coord.Client, path string, opts ...NodeOption) (*Node, erro
 
 // Acquire waits for the lock until ctx ends, which bounds the waiting, not the
 // hold. When it returns an error, nothing is left behind. One request if the
-// lock is free; for each time that it is not, one that fails, and a read.
+// lock is free; a failed request and a read for each time that it is not.
 func (n *Node) Acquire(ctx context.Context) (*coord.Hold, error) {
 	for {
 		h, err := n.make(ctx)

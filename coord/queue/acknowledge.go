@@ -18,9 +18,10 @@ import (
 // when the letter is gone. To acknowledge a letter twice changes nothing. One
 // request for each, and one more.
 //
-// What acknowledges a letter goes with it, by [Queue.Requeue], [Queue.Drop] and
-// [Queue.Bury]. What is left by others that remove the letter counts for no
-// other, and is deleted with the letter's story.
+// [Queue.Requeue], [Queue.Drop] and [Queue.Bury] delete a letter's
+// acknowledgement with it. If another program removes the letter, its
+// acknowledgement counts for no other letter, and is deleted with the letter's
+// record.
 func (q *Queue) Acknowledge(ctx context.Context, letters ...string) (acknowledged int, err error) {
 	dead := q.at.dead()
 	dir, _, err := q.client.Exists(ctx, dead.Entries)
@@ -63,8 +64,9 @@ func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) e
 }
 
 // acknowledgement is the node that acknowledges a letter. The letters' names
-// come again when their directory is made anew, so it has the transaction that
-// made that, in two parts: ten digits at the end would be a contender's.
+// come again when their directory is made anew, so its name has the transaction
+// that made the directory, in two parts: ten digits at the end would be a
+// contender's.
 func (l nodes) acknowledgement(letter string, dir coord.Stat) string {
 	return fmt.Sprintf("%s/%s-in-%x.%x", l.Acknowledged, letter, dir.Czxid>>32, uint32(dir.Czxid))
 }

@@ -36,9 +36,9 @@ type DeadLetter struct {
 	AcknowledgedBy string    // the client that did ([coord.Info.Identity])
 }
 
-// record is what a dead letter's second node has, which is made in the same
-// transaction as the letter: both have one czxid. The letter itself is an item
-// like any other, which Kazoo and earlier versions can read.
+// deathRecord is what a dead letter's second node has. One transaction makes
+// both nodes, so they have one czxid. The letter itself is an item like any
+// other, which Kazoo and earlier versions can read.
 type deathRecord struct {
 	Item       string `json:"item"`
 	Deliveries int    `json:"deliveries"`
@@ -182,8 +182,9 @@ func (q *Queue) deadLetter(ctx context.Context, e store.Entry) error {
 // each item, all together.
 //
 // With Nack and Item.Bury, By is the consumer that had the item last. An item
-// whose last consumer died is moved by the one that finds it next, and By is
-// that one: the claim, which named the dead consumer, went with its session.
+// whose last consumer died is moved by the consumer that finds it next, which
+// By names then: the dead consumer's claim, with its name, went with its
+// session.
 func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	dead := q.at.dead()
 	// The letters first: one that comes meanwhile has its record by then.

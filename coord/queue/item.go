@@ -13,8 +13,8 @@ import (
 )
 
 // Item is a received item. It belongs to its receiver until it is acknowledged,
-// given back, or Done: then another may have it. It can be asked as a hold can,
-// and has no token.
+// given back, or Done: then another may have it. It answers questions as a hold
+// does, but has no token.
 type Item struct {
 	coord.Held
 	Data       []byte // which go to the dead letters with the item: not to be changed before
@@ -78,11 +78,11 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 }
 
 // Nack gives the item back, to its old place in the queue, from which it is
-// delivered again when its back-off is over: see [Backoff]. With a delay,
-// the claim lasts for so long, and the item goes back immediately if this
-// process or its session ends, or the queue is closed here; it cannot be
-// acknowledged any more, and its back-off counts from its delivery. It fails,
-// and outlasts ctx, as Ack does. Two requests.
+// delivered again when its back-off is over: see [Backoff]. With a delay, the
+// claim lasts that long, but the item goes back immediately if this process or
+// its session ends, or the queue is closed here; it can no longer be
+// acknowledged, and its back-off counts from its delivery. It fails, and
+// outlasts ctx, as Ack does. Two requests.
 //
 // With [DeadLetters], the Nack of the last delivery moves the item to the
 // dead letters, without the delay, for two requests more.
@@ -123,7 +123,7 @@ func (i *Item) settle(ctx context.Context, op string, f func(context.Context) er
 	return i.end(op, finishing(ctx, f))
 }
 
-// end draws the consequences of the answer to an Ack or Nack.
+// end ends the claim as the answer to an Ack or Nack demands.
 func (i *Item) end(op string, err error) error {
 	var refused *coord.TxnError
 	switch {

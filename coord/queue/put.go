@@ -30,7 +30,7 @@ func Priority(p int) PutOption {
 // or turns negative and leaves the shape of the names.
 const sequenceLimit = 1<<31 - 1<<16
 
-// Put adds an item, once: a reply that is lost neither loses nor doubles it.
+// Put adds an item, once: a lost reply neither loses nor doubles it.
 // [coord.ErrTooLarge] beyond [MaxSize]. [coord.ErrUnconfirmed] when ctx or the
 // session ended before it was known whether the item was added. One request.
 func (q *Queue) Put(ctx context.Context, data []byte, opts ...PutOption) error {

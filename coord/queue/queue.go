@@ -58,7 +58,7 @@ type Option func(*Queue) error
 // DeadLetters moves an item that was delivered this often without an Ack to
 // the queue below path at "dead", by the last Nack, or the next time it would
 // be delivered. It is a queue like any other: New(client, path+"/dead");
-// [Queue.DeadLetters] returns the stories of its items.
+// [Queue.DeadLetters] returns the history of its items.
 func DeadLetters(deliveries int) Option {
 	return func(q *Queue) error {
 		if deliveries < 1 || deliveries > MaxDeliveries {
@@ -123,9 +123,9 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 	}
 }
 
-// nextOf reads items until there is one that does not wait to be delivered
-// again, and otherwise returns the one that waits least. It counts those that
-// this client may not read.
+// nextOf reads items until it finds one that is not in its back-off, or else
+// returns the one whose back-off ends first. It counts the items that this
+// client may not read.
 func (q *Queue) nextOf(ctx context.Context, names []string) (next *Peeked, denied int, err error) {
 	var soonest time.Time
 	for _, name := range names {

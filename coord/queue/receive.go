@@ -42,8 +42,8 @@ func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
 // in the listing at hand, in one transaction: one request for each to read it,
 // all together, and one for the claims, along with which it reads as many for
 // the next call. No more are claimed than fit into one packet
-// ([coord.WithMaxPacket]). When another consumer is faster with one of them, it
-// claims one.
+// ([coord.WithMaxPacket]). When another consumer has claimed one of them first,
+// it claims a single item.
 func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 {
 		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
@@ -76,7 +76,7 @@ func (q *Queue) takeOne(ctx context.Context, wait bool) ([]byte, error) {
 	return r.data, err
 }
 
-// serve has candidates tried until one is obtained.
+// serve tries candidates until it obtains one.
 func (q *Queue) serve(ctx context.Context, op string, by dispatch.Claimer, call dispatch.Call) error {
 	ctx, cancel := q.untilClosed(ctx)
 	defer cancel()
@@ -87,8 +87,8 @@ func (q *Queue) serve(ctx context.Context, op string, by dispatch.Claimer, call 
 	return q.explain(op, recipe.InVain(ctx, q.client, err, q.whyNone))
 }
 
-// whyNone says in an error why no item came: two requests, and one for each of
-// the first claims.
+// whyNone returns, for an error, why no item came: two requests, and one for
+// each of the first claims.
 func (q *Queue) whyNone(ctx context.Context) (string, error) {
 	entries, claims, err := q.at.list(ctx)
 	taken := slices.DeleteFunc(claims, func(name string) bool { return !store.IsItem(name) })

@@ -71,8 +71,7 @@ func (i *Item) perform(ctx context.Context, f Func) {
 }
 
 // finishing calls f, and if ctx ends before f has sent anything, once more,
-// within [recipe.Grace]: what was done for an item is done, also when the ctx
-// is the one of a signal.
+// within [recipe.Grace]: a signal that ends ctx must not undo finished work.
 func finishing(ctx context.Context, f func(ctx context.Context) error) error {
 	for {
 		over := ctx.Err() != nil

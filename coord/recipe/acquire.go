@@ -39,10 +39,10 @@ func Join(ctx context.Context, c *coord.Client, spec *coord.Spec) (*coord.Hold, 
 
 // AcquireName is Acquire for a claim of a name, which holds as soon as it is
 // made. It fails with [coord.ErrNodeExists] when another claim has the name.
-// When a former session of this client has it, one that this client has given
-// up and that the servers have not ended yet, AcquireName waits for that. One
-// request; one more where the ACL forbids this client to write into its own
-// node; one read where it takes a node back ([coord.NameSpec]).
+// If a session that this client has given up still has the name, AcquireName
+// waits until the servers have ended that session. One request; one more where
+// the ACL forbids this client to write into its own node; one read where it
+// takes a node back ([coord.NameSpec]).
 func AcquireName(ctx context.Context, c *coord.Client, spec coord.NameSpec) (*coord.Hold, error) {
 	return author.Of(c).AcquireName(ctx, spec)
 }
@@ -55,8 +55,8 @@ func AcquireName(ctx context.Context, c *coord.Client, spec coord.NameSpec) (*co
 // [*coord.TxnError], whose Index counts two operations for each name, and the
 // operations of its With. All the holds are granted at one moment, or none is:
 // when one has ended by then, the error matches [coord.ErrLost], or
-// [coord.ErrNodeDeleted]; when the session has before it was known what became
-// of the request, [coord.ErrSessionExpired]: then the call can be made again.
+// [coord.ErrNodeDeleted]; when the session has ended before the outcome was
+// known, it matches [coord.ErrSessionExpired], and the call can be made again.
 // When AcquireNames returns an error, nothing is left behind: nodes that could
 // not be deleted yet are deleted in the background.
 func AcquireNames(ctx context.Context, c *coord.Client, specs ...coord.NameSpec) ([]*coord.Hold, error) {

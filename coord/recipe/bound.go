@@ -19,9 +19,9 @@ var ErrHeldTooLong = errors.New("held for too long")
 // Bound is how long a hold may last; the zero Bound sets no limit. When the
 // time is over, the hold ends as lost ([ErrHeldTooLong]), and so do its
 // contexts; then its node is deleted, and another may hold. That depends
-// neither on the servers nor on the holder, but cannot stop what does not look
-// at the hold: let it heed the context, or give it the token. The times are
-// those of a clock that stands still while the machine is suspended.
+// neither on the servers nor on the holder, but cannot stop work that does not
+// look at the hold: let it obey the context, or give it the token. The times
+// are those of a clock that stands still while the machine is suspended.
 type Bound struct {
 	most  time.Duration // of a hold; 0: for ever
 	asked time.Duration // after that
@@ -66,7 +66,7 @@ func (b Bound) Granted(ctx context.Context, c *coord.Client, h *coord.Hold) {
 	due := time.AfterFunc(b.most, func() {
 		asking, cancel := context.WithTimeout(held, b.asked)
 		defer cancel()
-		_ = inspect.Revoke(asking, c, h.Node()) // who is not asked loses the hold all the same
+		_ = inspect.Revoke(asking, c, h.Node()) // a holder that is not asked loses the hold all the same
 		<-asking.Done()
 		if held.Err() == nil {
 			Invalidate(h, b.heldTooLong())
@@ -107,7 +107,7 @@ func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Conte
 	})
 }
 
-// bounds are those of the holds that the call of a [Do] was granted.
+// bounds are the bounds of the holds that a call of [Do] was granted.
 type bounds struct {
 	mu  sync.Mutex
 	all []func(ctx context.Context) (inside context.Context, returned func())

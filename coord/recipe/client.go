@@ -10,21 +10,20 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/author"
 )
 
-// Failure wraps err in an [coord.OpError], unless it is nil or says already
+// Failure wraps err in an [coord.OpError], unless it is nil or already says
 // what was being done; and adds the likely cause when a context has ended while
-// no server could be reached. A call that its context ended, or whose outcome
-// is not known, names what its caller asked for, not the request that happened
-// to be under way: no request is at fault.
+// no server could be reached. The error of a call that its context ended, or
+// whose outcome is not known, names op and path, not the request that happened
+// to be under way, which is not at fault.
 func Failure(c *coord.Client, op, path string, err error) error {
 	return author.Of(c).Failure(op, path, err)
 }
 
-// Retry calls f again for as long as the same call can end otherwise the next
-// time: when the connection or the session failed before the reply came, or the
-// server throttled it. It is for requests that do no harm when they are carried
-// out twice; f notices the differences of the second time. When ctx ends it
-// returns its error with f's last one. A lost hold ([coord.ErrLost]) stays
-// lost.
+// Retry calls f again as long as the same call can have another outcome: when
+// the connection or the session failed before the reply came, or the server
+// throttled it. It is for requests that do no harm when they are carried out
+// twice; f notices the differences of the second time. When ctx ends it returns
+// its error with f's last one. A lost hold ([coord.ErrLost]) stays lost.
 func Retry(ctx context.Context, c *coord.Client, f func(context.Context) error) error {
 	return author.Of(c).Retry(ctx, f)
 }

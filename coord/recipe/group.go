@@ -48,7 +48,7 @@ func (g *Group) Err() error {
 	return released
 }
 
-// Deadline returns the earliest of the members'; see [coord.Hold.Deadline].
+// Deadline returns the members' earliest deadline; see [coord.Hold.Deadline].
 func (g *Group) Deadline() time.Time {
 	first := g.holds[0].Deadline()
 	for _, h := range g.holds[1:] {
@@ -68,7 +68,8 @@ func (g *Group) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Revoked is closed when a member was asked for; see [coord.Hold.Revoked].
+// Revoked is closed when a client has asked for a member; see
+// [coord.Hold.Revoked].
 func (g *Group) Revoked() <-chan struct{} { return g.revoked() }
 
 func (g *Group) awaitRequest() <-chan struct{} {

@@ -13,9 +13,9 @@ import (
 // failure is wrapped with it.
 var ErrUnwell = errors.New("not well")
 
-// Health is a check of one's own, and how often it may fail. A session shows
-// only that a process is alive; a check shows that it can do its work. It is
-// safe for concurrent use. A nil Health is always well.
+// Health is a program's check of itself, and how often it may fail. A session
+// shows only that a process is alive; a check shows that it can do its work. It
+// is safe for concurrent use. A nil Health is always well.
 type Health struct {
 	every    time.Duration
 	failures int

@@ -8,10 +8,10 @@ import (
 )
 
 // Attach makes an ephemeral node that is a part of the hold, in its session: it
-// is made only while the hold's node exists, a request to give it up is one for
-// the hold, and it is deleted along with the hold's node, however the hold
-// ends. No other client must want the same path. data are by default the
-// client's identity. It fails with [coord.ErrInvalid] in a turn of a local
+// is made only while the hold's node exists, a request to give it up is a
+// request for the hold, and it is deleted along with the hold's node, however
+// the hold ends. No other client must want the same path. data are by default
+// the client's identity. It fails with [coord.ErrInvalid] in a turn of a local
 // queue and in any other nest ([Dup]). One request.
 func Attach(ctx context.Context, h *coord.Hold, path string, data []byte) error {
 	return author.Of(h).Attach(ctx, path, data)
@@ -47,8 +47,8 @@ func OnRelease(h *coord.Hold, ops ...coord.Op) error { return author.Of(h).OnRel
 
 // Invalidate ends the hold and all its handles immediately, as lost:
 // [coord.Hold.Err] matches [coord.ErrLost] and the cause. Its node is deleted
-// in the background. It is for one who bounds what others do with the hold; a
-// hold that has ended already is left alone.
+// in the background. It is for recipes that bound how long users keep a hold;
+// on a hold that has ended it does nothing.
 func Invalidate(h *coord.Hold, cause error) { author.Of(h).Invalidate(cause) }
 
 // Downgrade turns an exclusive hold into a shared one, without a gap;

@@ -13,7 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// held is a [coord.Hold], or something that stands for several.
+// held is a [coord.Hold], a [Group], or the like.
 type held interface {
 	Context(parent context.Context) context.Context
 	Err() error

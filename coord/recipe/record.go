@@ -62,12 +62,13 @@ func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) 
 // watches the record, and two more for each time that another was faster, or
 // that decide failed.
 //
-// Nobody starves: who has lost to others five times takes a place in a line,
-// an ephemeral node below the record, and so does everybody who reads the
-// record while there is a line. The first in it changes the record. That costs
-// seven requests for each change; and one more where the record has other nodes
-// below it. One who stands still is waited for half a session timeout at most.
-// When ctx ends, the error says how often others were faster.
+// Nobody starves: a caller that has lost to others five times takes a place in
+// a line, an ephemeral node below the record, and so does every caller that
+// reads the record while there is a line. The first in line changes the record.
+// That costs seven requests for each change, and one more where the record has
+// other nodes below it. A caller that does nothing holds up the others for half
+// a session timeout at most. When ctx ends, the error says how often others
+// were faster.
 //
 // write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
 // holder makes, or [Transactor.Txn]. The first two answer
@@ -102,7 +103,7 @@ func (r Record) Change(
 		next, err := decide(bytes.Clone(data), stat)
 		switch {
 		case err != nil && from == r:
-			from.client = r.client.Synced() // the watch, or the server, may have yet to hear of a change
+			from.client = r.client.Synced() // the watch, or the server, may not know of a change yet
 			continue
 		case err != nil:
 			return err

@@ -29,10 +29,10 @@ type Part struct {
 // Remove deletes what a recipe has left behind: the trees, of which the first
 // is at the recipe's path. It returns nil if there is nothing, and
 // [coord.ErrBusy] while anybody is there, whom the message names: then it
-// deletes nothing. All is deleted by one transaction, which whoever comes at
-// the same time makes fail: Remove then looks again. Only nodes that do not fit
-// into one packet are deleted by several, and somebody who comes between two of
-// them finds a part of it deleted already.
+// deletes nothing. One transaction deletes all; it fails if somebody comes at
+// the same time, and Remove looks again. Only nodes that do not fit into one
+// packet are deleted by several, and somebody who comes between two of them
+// finds a part of it deleted already.
 //
 // It ends with ctx, and repeats itself over lost connections. Two requests, and
 // one or two for each node, 64 at a time; a node whose children are somebody is
@@ -65,8 +65,8 @@ const (
 	opBytes   = 64 // that a deletion takes in a packet, besides the path
 )
 
-// isOutdated reports whether a transaction failed since what was read is so no
-// longer.
+// isOutdated reports whether a transaction failed because what was read has
+// changed.
 func isOutdated(err error) bool {
 	return !errors.Is(err, coord.ErrUnconfirmed) &&
 		(errors.Is(err, coord.ErrNotEmpty) || errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode))

@@ -17,9 +17,9 @@ func (s seat) canTake(at int) bool { return s.weight > 0 && !slices.Contains(s.n
 // assign distributes keys: it returns the seat of each, or [Nobody] if no seat
 // can take it. A seat gets its share by weight, rounded down or up; so with
 // equal weights the numbers of two seats' keys differ by at most one, unless
-// keys are in the way that must not leave a seat with a weight, since they are
-// hot, or that some seats cannot take. As few keys move as that allows. A key
-// that must move takes a seat of its own zone where one has room.
+// hot keys, which must not leave a seat with a weight, or keys that some seats
+// cannot take, prevent that. As few keys move as that allows. A key that must
+// move takes a seat of its own zone where one has room.
 func assign(owners []int, zones []string, seats []seat, hot []bool) []int {
 	a := assignment{want: slices.Clone(owners), zones: zones, seats: seats, room: quotas(owners, seats)}
 	never := map[int]bool{}
@@ -61,7 +61,7 @@ type assignment struct {
 	room  []int // of each seat
 }
 
-// place gives a key to the best of the seats that may have it.
+// place gives a key to the best seat that may have it.
 func (a *assignment) place(at int, may func(seat int) bool) {
 	best := Nobody
 	for i, s := range a.seats {
@@ -85,8 +85,8 @@ func closer(near bool, room int, otherNear bool, otherRoom int) bool {
 }
 
 // quotas returns how many keys each seat is to have: its share by weight,
-// rounded up for those that have more than the rounded share already, and then
-// for those with the largest fractions, as far as the keys go.
+// rounded up for seats that have more than the rounded share already, and then
+// for the largest fractions, as far as the keys go.
 func quotas(owners []int, seats []seat) []int {
 	have, quota, rest := make([]int, len(seats)), make([]int, len(seats)), make([]int, len(seats))
 	for _, owner := range owners {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// Event is what a member tells of itself; see [OnEvent].
+// Event is what a member reports of itself; see [OnEvent].
 type Event struct {
 	Kind  string
 	Key   string        // that it is about, or "" if it is about the member
@@ -45,6 +45,6 @@ const (
 	PlanIsNoPlan    = "plan is unreadable" // what the member owns stays owned; the planner writes the plan anew
 	PlanIsNewer     = "plan is newer"      // a newer version of this module wrote it; what the member owns stays owned
 	ListIsMissing   = "list is missing"    // there is no plan, and the member knows no list of keys; it waits for one
-	ListIsNewer     = "list is newer"      // than the one that the member came with; it follows the newer one
+	ListIsNewer     = "list is newer"      // than the member's own; it follows the newer one
 	MemberIsDelayed = "member is delayed"  // the servers refused something; it is tried again
 )

@@ -60,7 +60,7 @@ func (w *worker) own() {
 	_ = h.Release(releasing) // a deletion that is not confirmed goes on in the background
 }
 
-// waits tells why the key cannot be had now.
+// waits reports why the member cannot get the key now.
 func (w *worker) waits(failed attempt) { w.trouble(w.key, LifeWaiting, KeyWaits, failed) }
 
 // claim stands in line for the key until it is owned, or the plan names
@@ -104,8 +104,8 @@ func (w *worker) ask(ctx context.Context, node string) {
 	}
 }
 
-// lastMoment is how long a function has to return after its context has ended
-// because it has not returned in time.
+// lastMoment is how long a function that has not returned in time has to return
+// after its context has ended.
 const lastMoment = time.Second
 
 // serve calls the function, again if it fails, and returns when the key is to
@@ -192,8 +192,8 @@ func (w *worker) call(held context.Context, h *coord.Hold, draining <-chan struc
 	}
 }
 
-// giveUp has others have the key of a function that has not returned. This
-// member takes it no more before it has.
+// giveUp lets other members have the key of a function that has not returned.
+// This member takes the key again only after the function has returned.
 func (w *worker) giveUp(h *coord.Hold, done <-chan error) {
 	w.trouble(w.key, LifeGivenUp, KeyGivenUp, attempt{err: ErrDrainTimeout, count: 1})
 	recipe.Invalidate(h, ErrDrainTimeout)

@@ -14,7 +14,7 @@ type record struct {
 	Member
 	List    string        `json:"list,omitempty"`         // the hash of the list that it knows, "" if it knows none
 	Version int64         `json:"list_version,omitempty"` // of the list
-	Keys    []toldTrouble `json:"keys,omitempty"`         // whose lives are not the usual one
+	Keys    []toldTrouble `json:"keys,omitempty"`         // that something is wrong with
 
 	written coord.Stat
 }
@@ -37,8 +37,8 @@ func (m members) order(names []string) (paths []string) {
 	return paths
 }
 
-// decode reads a record. A node without one, such as one that somebody has
-// written over, has no ID; one that belongs to no session is no member's,
+// decode reads a record. A node without a record, such as one that somebody has
+// written over, has no ID. A node that belongs to no session is no member's,
 // whatever its name.
 func (members) decode(path string, data []byte, stat coord.Stat) (rec record, ok bool) {
 	if json.Unmarshal(data, &rec) != nil || !rec.valid() {

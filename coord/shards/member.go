@@ -21,7 +21,7 @@ type run struct {
 	news  chan struct{} // has an element when the member's record has changed
 
 	mu       sync.Mutex
-	known    list                // the newest that the member came with, or was told
+	known    list                // the newest that the member came with, or has learned
 	last     *Plan               // the newest plan that it has read, or nil
 	toldList int64               // the version of a newer list that was told of
 	troubles map[string]*trouble // by key
@@ -71,12 +71,12 @@ func (r *run) terms(ctx context.Context) error {
 	return recipe.Failure(r.client, "run", r.path, err)
 }
 
-// refusal is why a member may not be one.
+// refusal is why this process may not be a member.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// insist calls f until it succeeds, with longer and longer pauses, and tells of
+// insist calls f until it succeeds, with longer and longer pauses, and reports
 // each attempt. It fails if ctx has ended, the client was closed, or the member
 // is refused or lost.
 func (r *run) insist(ctx context.Context, told func(attempt), f func(context.Context) error) error {
@@ -96,7 +96,7 @@ func (r *run) insist(ctx context.Context, told func(attempt), f func(context.Con
 	}
 }
 
-// delayed tells what the servers have refused.
+// delayed reports what the servers have refused.
 func (r *run) delayed(a attempt) { r.tell(Event{MemberIsDelayed, "", a.err, a.count, a.again}) }
 
 func (r *run) toLeave() { r.begin.Do(func() { close(r.leave) }) }

@@ -16,9 +16,9 @@ type limits struct {
 func (l limits) timed() bool { return l.moves > 0 || l.cooldown > 0 }
 
 // next returns the plan that follows for the members there are, or nil if the
-// plan stays. pending says which of the keys that have moved are still under
-// way, now is the ensemble's time. It is a pure function. Of members with the
-// same ID, the last counts.
+// plan stays. pending says which keys are still under way after a move, and now
+// is the ensemble's time. It is a pure function. Of members with the same ID,
+// the last counts.
 func (p *Plan) next(there []Member, by string, l limits, pending func(at int) bool, now time.Time) *Plan {
 	members := slices.Clone(there)
 	slices.Reverse(members)
@@ -70,8 +70,8 @@ func (p *Plan) seats(members []Member) []seat {
 	return seats
 }
 
-// hold lets no more than n keys move from the owners they have; those of
-// members that leave go first.
+// hold lets no more than n keys move from the owners they have; keys of members
+// that leave go first.
 func (p *Plan) hold(owners []int, n int) {
 	for _, leaving := range []bool{true, false} {
 		for at, owner := range owners {

@@ -29,7 +29,7 @@ func (m Member) equal(o Member) bool {
 	return m.ID == o.ID && m.Node == o.Node && m.Weight == o.Weight && m.Zone == o.Zone && m.Leaving == o.Leaving && bytes.Equal(m.Data, o.Data)
 }
 
-// takes is the weight with which a member takes keys.
+// takes returns the weight with which a member takes keys.
 func (m Member) takes() int {
 	if m.Leaving {
 		return 0
@@ -255,23 +255,21 @@ func (p *Plan) hasRoom(members []Member) error {
 	return nil
 }
 
-// conflicts reports whether the plan, whose list has the hash of, cannot have a
-// member that knows a list with this hash and version. One that knows none, or
-// an older one, follows the plan's.
+// conflicts reports whether the plan, whose list has the hash of, excludes a
+// member that knows a list with this hash and version. A member that knows
+// none, or an older one, follows the plan's.
 func (p *Plan) conflicts(hash string, version int64, of string) bool {
 	return hash != "" && version >= p.Version && hash != of
 }
 
-// isFollowed reports whether the list is set, or the plan names a node among
-// those of the members that are there. If neither, the planner may replace the
-// list.
+// isFollowed reports whether the list is set, or the plan names the node of a
+// member that is there. If neither, the planner may replace the list.
 func (p *Plan) isFollowed(there []string) bool {
 	return p.Version > 0 || slices.ContainsFunc(there, p.names)
 }
 
-// admit returns the members among those who are there: those whom the plan
-// names, and those who come, as far as it can have them. What runs is never
-// ended for one who comes.
+// admit returns the members among the records: all that the plan names, and
+// newcomers as far as the plan has room. No member ends for a newcomer.
 func (p *Plan) admit(there []record) (members []Member) {
 	hash, in := p.list().hash(), make([]*Member, len(there))
 	among := func() (all []Member) {

@@ -13,8 +13,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// settle is how long the planner waits after a change for others that belong to
-// it, before it writes a plan.
+// settle is how long the planner waits after a change for related ones, before
+// it writes a plan.
 const settle = 100 * time.Millisecond
 
 // look reads the plan; without one, it is nil.
@@ -27,7 +27,7 @@ func (s *Shards) look(v *coord.View) (*Plan, coord.Stat, error) {
 	return p, stat, err
 }
 
-// readable is look for one who writes plans: what is none is nil, too.
+// readable is look for a writer of plans: unreadable data are nil, too.
 func (s *Shards) readable(v *coord.View) (*Plan, coord.Stat, error) {
 	p, stat, err := s.look(v)
 	if errors.Is(err, errNoPlan) {
@@ -104,7 +104,7 @@ type state struct {
 	next    *Plan // or nil
 }
 
-// step waits until another plan is to be written, and writes it.
+// step waits until the plan has to change, and writes the next one.
 func (p *planner) step(ctx context.Context) error {
 	var s state
 	var due time.Time
@@ -170,10 +170,10 @@ func (p *planner) read(v *coord.View) (s state, err error) {
 	return s, nil
 }
 
-// base is the plan that the next one follows from. A plan that is gone, or was
-// written over, is the one that this member knows; so are the owners in one
-// that names nobody. A list that nobody has set, and nobody follows, is
-// replaced by this member's. It is nil if the plan cannot have this member.
+// base is the plan that the next one follows from, or nil if the plan cannot
+// have this member. For a plan that is gone or was written over, it is the one
+// that this member knows; a plan that names nobody gets the owners of that one.
+// This member's list replaces one that nobody has set and nobody follows.
 func (p *planner) base(plan *Plan, there []record) *Plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,9 +202,9 @@ type moved struct {
 	pending func(at int) bool
 }
 
-// lookAtMoves finds out which of the keys that have moved are still under way,
-// as far as the limits need that. It has the planner look again when that may
-// have changed.
+// lookAtMoves finds out which keys are still under way after a move, as far as
+// the limits need that, and has the planner look again when that may have
+// changed.
 func (p *planner) lookAtMoves(v *coord.View, plan *Plan, there []record) (m moved, err error) {
 	if !p.limits.timed() {
 		return m, nil
@@ -231,8 +231,8 @@ func (p *planner) lookAtMoves(v *coord.View, plan *Plan, there []record) (m move
 	return m, nil
 }
 
-// mostForAMove is how long a move counts: as long as this member's functions
-// may take, and for a session that has to end first.
+// mostForAMove is how long a move counts: for the time that this member's
+// functions may take, and a session timeout.
 func (p *planner) mostForAMove() time.Duration {
 	extra := p.client.Info().SessionTimeout + lastMoment
 	return min(p.drain, math.MaxInt64-extra) + extra

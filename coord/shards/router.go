@@ -10,9 +10,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// Router tells the owners of keys to those who send them requests. It watches
-// the plan, and remembers owners for as long as the plan does not change for
-// them. It is safe for concurrent use, and needs no end.
+// Router tells the owners of keys to senders of requests. It watches the plan,
+// and remembers owners for as long as the plan does not change for them. It is
+// safe for concurrent use, and needs no end.
 type Router struct {
 	shards *Shards
 

@@ -9,7 +9,7 @@ import (
 )
 
 // SetKeys replaces the list of keys, or makes the first one. Members that run
-// follow it, and so do those that start with an older one: keys in both lists
+// follow it, and so do members that start with an older one: keys in both lists
 // stay where they are, keys that are no longer in it are drained and released,
 // and new ones are distributed. The list gets the next version. It fails with
 // [coord.ErrTooLarge] if the plan has no room for it with the members there
@@ -30,7 +30,7 @@ func (s *Shards) set(ctx context.Context, l list, err error) error {
 	if err != nil {
 		return err
 	}
-	newest := int64(-1) // version that members know, once it is asked for
+	newest := int64(-1) // version that members know, once it was looked up
 	return s.change(ctx, func(p *Plan) (*Plan, error) {
 		if p == nil && newest < 0 {
 			there, err := s.members().read(ctx, s.client.Synced())
@@ -52,7 +52,7 @@ func (s *Shards) set(ctx context.Context, l list, err error) error {
 	})
 }
 
-// bring makes a list the list, if there is none that is as new.
+// bring sets the list of all members, unless theirs is as new.
 func (s *Shards) bring(ctx context.Context, l list) error {
 	return s.change(ctx, func(p *Plan) (*Plan, error) {
 		switch {

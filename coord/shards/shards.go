@@ -67,9 +67,9 @@ func (s *Shards) setOwn(l list, err error) error {
 }
 
 // ListVersion says which version of the list [Keys] or [Ranges] are. A member
-// that comes with a newer one than there is makes it the list, as
-// [Shards.SetKeys] does, which counts versions from 1. A member that comes with
-// an older one follows the newer, and is told ([ListIsNewer]). So a list is
+// that comes with a newer version sets the list of all, as [Shards.SetKeys]
+// does, which counts versions from 1. A member that comes with an older one
+// follows the newer list, and reports that ([ListIsNewer]). So a list is
 // changed by a rolling deployment, and back by another with a still higher
 // version. By default the version is 0, which is older than all others.
 func ListVersion(v int64) Option {
@@ -84,8 +84,8 @@ func ListVersion(v int64) Option {
 
 // ID names the member. A member that starts again under its ID gets the keys
 // back that it had, if it is there before the plan has changed; by default each
-// has a new ID. IDs must be unique: a member whose ID another takes loses its
-// keys to that one, and ends if that one is there for a session timeout
+// has a new ID. IDs must be unique: a member whose ID another one takes loses
+// its keys to it, and ends if the other is there for a session timeout
 // ([ErrReplaced]).
 func ID(id string) Option {
 	return func(s *Shards) error {
@@ -185,7 +185,7 @@ func FailFast() Option {
 	}
 }
 
-// OnEvent has f hear of what goes wrong, and stays so, in this member: see
+// OnEvent calls f with what goes wrong, and stays wrong, in this member: see
 // [Event]. The client's log has it, too, at Warn. f is called from several
 // goroutines, and must not block.
 func OnEvent(f func(Event)) Option {
@@ -268,8 +268,8 @@ func (s *Shards) Line(key string) coord.Line {
 // member keeps the key, and calls the function again after 1 s, then after
 // twice as long each time, up to a minute; it tells so ([OnEvent],
 // [Shards.Status]). No other key is touched. See [FailFast] for the
-// alternative. A key that cannot be had, since another program's node or an ACL
-// is in the way, is tried for in the same way.
+// alternative. If another program's node or an ACL keeps the member from a key,
+// it tries again in the same way.
 //
 // When ctx ends, the contexts of all functions end at once, and Run returns
 // after the last of them has, or [DrainTimeout] and a second later: a planned

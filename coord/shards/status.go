@@ -17,12 +17,12 @@ type Status struct {
 	Owner   Owner  // who has it; the Token is 0 if nobody does
 	Moving  bool   // it has an owner, and the plan names another, or nobody
 	Life    Life
-	Trouble Trouble // what its member tells of it, if that is not the usual; otherwise zero
+	Trouble Trouble // what is wrong with it, as its member says, or zero
 }
 
 // Trouble is what keeps a key from its work.
 type Trouble struct {
-	Member string    // the ID of the one that tells it
+	Member string    // the ID of the member that says so
 	Error  string    // the last
 	Count  int       // attempts that have failed, one after the other
 	Since  time.Time // by the ensemble's clock
@@ -77,7 +77,7 @@ func (s *Shards) status(ctx context.Context, c *coord.Client, p *Plan, at int) (
 	return st, err
 }
 
-// trouble adds what a member tells of the key.
+// trouble adds what a member says about the key.
 func (st *Status) trouble(r record, t toldTrouble) {
 	switch t.Life {
 	case LifeGivenUp: // matters where nobody else has the key

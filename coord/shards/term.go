@@ -140,7 +140,8 @@ func (t *term) announce(ctx context.Context) error {
 // node is the name of the member's node.
 func (t *term) node() string { return lastPart(t.hold.Node()) }
 
-// follow does as the plan says, and finds there whether the member is one.
+// follow does as the plan says, which also decides whether this process is a
+// member.
 func (t *term) follow(ctx context.Context) error {
 	return t.fresh.Wait(ctx, func(v *coord.View) (bool, error) {
 		p, stat, err := t.look(v)
@@ -164,8 +165,8 @@ func (t *term) follow(ctx context.Context) error {
 	})
 }
 
-// unreadable tells, once for each change, why there is nothing to follow. What
-// the member has, it keeps.
+// unreadable reports, once for each change, why there is nothing to follow. The
+// member keeps what it has.
 func (t *term) unreadable(stat coord.Stat, err error) error {
 	e := Event{Kind: ListIsMissing, Err: errNoList}
 	switch {
@@ -205,7 +206,7 @@ func (t *term) learn(p *Plan) (known list) {
 	return t.known
 }
 
-// duplicateCheck is what keeps a member out, and may pass.
+// duplicateCheck is a reason to refuse a member that may pass.
 type duplicateCheck struct {
 	about string
 	until time.Time
@@ -222,7 +223,7 @@ func (t *term) lasts(v *coord.View, about string) bool {
 }
 
 // belongs returns why the member is refused, if it is. It is in if the plan
-// names its node; if neither, it waits for the planner.
+// names its node. If neither is so, it waits for the planner.
 func (t *term) belongs(v *coord.View, p *Plan) error {
 	if p.names(t.node()) {
 		t.doubt = duplicateCheck{}
@@ -238,8 +239,8 @@ func (t *term) belongs(v *coord.View, p *Plan) error {
 	}
 	others := slices.Clone(p.Members)
 	if i := slices.IndexFunc(others, func(m Member) bool { return m.ID == t.self.ID }); i >= 0 {
-		// A node that goes before long was made late by a server, of a claim
-		// that is given up; nobody asks for keys in its name.
+		// A node that soon goes again was made late by a server, for a claim
+		// that was given up; nobody asks for keys in its name.
 		if rival := others[i].Node; t.isLater(rival) {
 			_, there, err := v.Exists(t.members().Dir + "/" + rival)
 			if err == nil && there && t.lasts(v, rival) {

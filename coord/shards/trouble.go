@@ -19,7 +19,7 @@ const (
 	LifeGivenUp  Life = "given up" // its function has not returned in time
 )
 
-// attempt is one that has failed.
+// attempt is a failed attempt.
 type attempt struct {
 	err   error
 	count int           // of attempts that have failed, one after the other
@@ -43,7 +43,7 @@ func (b *backoff) failed(err error, lasted time.Duration) attempt {
 	return attempt{err, b.count, min(mostPause, firstPause<<min(b.count-1, 10))}
 }
 
-// trouble is a key whose life is not the usual one.
+// trouble is what is wrong with a key.
 type trouble struct {
 	attempt
 	life  Life
@@ -91,7 +91,7 @@ const (
 	mostError = 200      // bytes of an error
 )
 
-// told is what a member's record says about its keys. Those that it cannot take
+// told is what a member's record says about its keys. Keys that it cannot take
 // come first.
 func told(troubles map[string]*trouble) (all []toldTrouble) {
 	now := time.Now()

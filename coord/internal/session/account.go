@@ -67,15 +67,15 @@ type attendance struct {
 	at      time.Time // when that was last compared with what it takes now
 }
 
-// compareEvery is how often what the attendant was told is compared with what
-// it takes now: certificates are replaced before they expire.
+// compareEvery is how often the client compares what the attendant was told
+// with what it would tell it now: certificates are replaced before they expire.
 const compareEvery = 5 * time.Second
 
 // mostPinned is how many servers' certificates the attendant is told of.
 const mostPinned = 16
 
-// beAttended tells the attendant of the session, once it has a password, and
-// again when what it takes to close it has changed.
+// beAttended announces the session to the attendant, once it has a password,
+// and again when the means to close it have changed.
 func (s *Session) beAttended() {
 	if !s.attendance.mu.TryLock() {
 		return // under way
@@ -99,8 +99,8 @@ func (s *Session) beAttended() {
 	}
 }
 
-// mayHaveChanged has the attendant told, in the background, what has changed,
-// if it is time to compare. It returns when that is next.
+// mayHaveChanged compares, if it is time, and announces the session again in
+// the background if something has changed. It returns when to compare next.
 func (s *Session) mayHaveChanged(now time.Time) time.Duration {
 	if s.cfg.attendant == nil || s.cfg.TLS == nil {
 		return compareEvery

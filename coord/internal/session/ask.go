@@ -97,7 +97,7 @@ func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 	return await(ctx, s, time.After(d))
 }
 
-// Repeats paces a loop that asks again because what was in the way should have
+// Repeats paces a loop that repeats a request because the obstacle should have
 // gone: the first time immediately, then after a pause.
 type Repeats int
 

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Listing is a directory as it was listed once, for all that asked for it
-// before. It must not be changed.
+// Listing is a directory as it was listed once, for all callers that had asked
+// for it by then. It must not be changed.
 type Listing struct {
 	Names []string
 
@@ -39,7 +39,7 @@ func (l *Listing) View(key string, make func(names []string) any) any {
 type lister struct {
 	next    *Listing // not asked for yet: callers that ask now share it
 	flying  int
-	waiting bool // next is begun when one of those under way is over
+	waiting bool // next begins when a listing under way is over
 
 	sharers []Sharer // waiters that share the newest listing, in their order
 	newest  *Listing // kept while there are several sharers
@@ -168,8 +168,8 @@ func (ls *Listings) Unshare(path string, place int32) {
 }
 
 // SharersBefore returns the names of the n sharers that are nearest before a
-// place, or nil if there are not so many, or if more than a third of those in
-// the newest listing are others.
+// place, or nil if there are not so many, or if more than a third of the newest
+// listing are other nodes.
 func (ls *Listings) SharersBefore(path string, place int32, n int) (names []string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

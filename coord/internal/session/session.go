@@ -60,7 +60,7 @@ type Session struct {
 	before    int64     // the newest that the sessions before this one knew of, or 0 once it was compared
 
 	parting sync.WaitGroup  // what talks to the client library after the end
-	parted  chan struct{}   // hears that it does
+	parted  chan struct{}   // is told that it does
 	closing <-chan zk.Event // closed when the library's loop has ended
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// tap is what the session hears from its connections.
+// tap gets the reports of a session's connections.
 type tap struct{ *Session }
 
 // Established judges a handshake. A server that answers with another session,
