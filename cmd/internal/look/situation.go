@@ -30,6 +30,14 @@ func (s Situation) String() string {
 	return s.Text
 }
 
+// PlaceFirst is String for a line that may be cut.
+func (s Situation) PlaceFirst() string {
+	if s.place > 0 {
+		return fmt.Sprintf("place %d in the line; %s", s.place, s.Text)
+	}
+	return s.String()
+}
+
 // WithoutPlace is for one that has given up its own.
 func (s Situation) WithoutPlace() Situation {
 	s.place = 0

@@ -193,7 +193,7 @@ func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	j := &job{
-		late: "no slot", Verbose: v.Verbose,
+		late: "no slot", verbosely: v.verbosely,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for connected := false; ; {

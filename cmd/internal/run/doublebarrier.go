@@ -53,7 +53,7 @@ func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
 	p := &barrierTask{verb: v, streams: s}
 	defer func() { _ = os.Remove(p.file) }() // there may be none
 	return (&job{
-		task: p, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
+		task: p, late: fmt.Sprintf("not all %d came", v.N), verbosely: v.verbosely,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
@@ -126,7 +126,7 @@ func (p *barrierTask) prepare(cmd *exec.Cmd) error {
 
 func (p *barrierTask) discarded() string { return p.file }
 
-// leave waits for the others, and shows the results, if they are wanted.
+// leave waits for the others, and gathers the results, if they are wanted.
 func (p *barrierTask) leave(ctx context.Context) error {
 	defer p.reportEach(ctx, p.whoHasNotFinished)()
 	if !p.verb.Results {
@@ -137,12 +137,16 @@ func (p *barrierTask) leave(ctx context.Context) error {
 		return fmt.Errorf("the result: %w", err)
 	}
 	p.results, err = p.member.Gather(ctx, result)
+	return err
+}
+
+// show shows the results.
+func (p *barrierTask) show() {
 	for i, r := range p.results {
 		if len(r) > 0 && !p.streams.JSON {
 			_, _ = fmt.Fprintf(p.streams.Out, "%d\t%s\n", i, p.inOneLine(r)) // a failure is told at the end
 		}
 	}
-	return err
 }
 
 // inOneLine quotes a result that has several lines, or begins as a quoted one:
@@ -224,14 +228,16 @@ func (p *barrierTask) complete(status int, asked bool, patience func() (context.
 		cause = errors.New("another client asked for the place before the command ended")
 		return term.ExitLost, cause
 	}
-	ctx, calm := patience()
-	defer calm()
+	ctx, over := patience()
 	var sig term.Signalled
 	if errors.As(context.Cause(ctx), &sig) {
+		over()
 		cause = sig
 		return 128 + int(sig.Signal), nil
 	}
 	err := p.leave(ctx)
+	over()
+	p.show()
 	cause = err
 	switch {
 	case err == nil:

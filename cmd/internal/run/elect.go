@@ -77,8 +77,8 @@ func (v *ElectVerb) Validate() error {
 	if asks != 1 {
 		return errors.New("say one of: a command to run while leading, after --; --who; --observe; --transfer")
 	}
-	if !v.Given() && (v.Again || v.Verbose || v.Label != "" || v.KillAfter != nil || v.limits != (limits{}) || v.Data != nil || v.Priority != nil || v.Health != "") {
-		return errors.New("--data, --again, --kill-after, --max-hold, --stop-grace, --label, --priority, --health and --verbose go with a command to run while leading")
+	if !v.Given() && (v.Again || v.verbosely != (verbosely{}) || v.Label != "" || v.KillAfter != nil || v.limits != (limits{}) || v.Data != nil || v.Priority != nil || v.Health != "") {
+		return errors.New("--data, --again, --kill-after, --max-hold, --stop-grace, --label, --priority, --health, --verbose and --quiet go with a command to run while leading")
 	}
 	if v.Timeout != nil && (v.Who || v.Observe) {
 		return errors.New("--timeout goes with a command to run while leading, or with --transfer")
@@ -114,7 +114,7 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	j := &job{
-		task: &lockTask{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect}, late: "no turn", Verbose: v.Verbose,
+		task: &lockTask{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect}, late: "no turn", verbosely: v.verbosely,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {

@@ -106,7 +106,7 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 		v.dialect = c.LineDialect()
 	}
 	return (&job{
-		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, oneNode: v.OneNode, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
+		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, oneNode: v.OneNode, plain: v.Slots == nil && !v.Shared}, late: "no turn", verbosely: v.verbosely,
 		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }

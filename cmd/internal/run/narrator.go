@@ -25,20 +25,24 @@ const (
 	lookForEach = 10 * time.Millisecond // that waits, too
 )
 
+// drawEvery is how often the line on a terminal is drawn.
+const drawEvery = 500 * time.Millisecond
+
 // verbosely is an option of the verbs that run a command.
 type verbosely struct {
-	Verbose bool `short:"v" help:"Report the wait and the hold on standard error."`
+	Verbose bool `short:"v" xor:"told" help:"Report the wait and the hold on standard error."`
+	Quiet   bool `short:"q" xor:"told" help:"On a terminal, leave out the line that shows what is waited for."`
 }
 
 // narrator says how a command's wait and hold go. It never waits: it writes to
 // [term.Notes].
 type narrator struct {
 	streams *term.Streams
-	verbose bool
-	paths   conn.NodePaths
-	joined  chan struct{} // gets one when a node was made
-	short   bool          // the trust window is
-	said    map[string]bool
+	verbosely
+	paths  conn.NodePaths
+	joined chan struct{} // gets one when a node was made
+	short  bool          // the trust window is
+	said   map[string]bool
 
 	mu      sync.Mutex
 	own     look.Names // of the nodes that were made
@@ -50,7 +54,7 @@ func newNarrator(s *term.Streams, j *job) *narrator {
 	if j.said == nil {
 		j.said = map[string]bool{}
 	}
-	return &narrator{streams: s, verbose: j.Verbose, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}, said: j.said}
+	return &narrator{streams: s, verbosely: j.verbosely, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}, said: j.said}
 }
 
 // tell writes a note, with --verbose only.
@@ -60,7 +64,7 @@ func (n *narrator) tell(event string, fields map[string]any, format string, args
 		to = term.Remarks{Notes: all}
 	}
 	switch {
-	case !n.verbose:
+	case !n.Verbose:
 	case n.streams.JSON:
 		object := map[string]any{"event": event}
 		term.Put(object, "path", n.paths)
@@ -166,39 +170,42 @@ func (n *narrator) glance(ctx context.Context, client *coord.Client, lookAt look
 }
 
 // wait returns a context for accompany, and what ends it: from then on nothing
-// is printed about the wait, not even by a look that is under way.
+// is printed about the wait, not even by a look that is under way, and the line
+// about it is gone.
 func (n *narrator) wait(parent context.Context) (waiting context.Context, over func()) {
 	waiting, cancel := context.WithCancel(parent)
 	return waiting, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		cancel()
+		n.clear()
 	}
 }
 
-// accompany says what a wait is for until it ends: a person after a while, and
-// with --verbose whenever it has changed.
+// accompany says what a wait is for until it ends: with --verbose whenever it
+// has changed, and otherwise in a line on a person's terminal.
 func (n *narrator) accompany(waiting context.Context, client *coord.Client, lookAt looker) {
-	if n.verbose {
-		n.follow(waiting, client, lookAt)
-		return
-	}
-	if !term.IsTerminal(n.streams.Err) {
-		return
-	}
-	select {
-	case <-time.After(lookFirst):
-	case <-waiting.Done():
-	}
-	s, err := n.glance(waiting, client, lookAt)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err == nil && !s.Over && waiting.Err() == nil {
-		n.streams.Note("waiting for %s, %v", n.paths, s)
+	switch notes, ok := n.streams.Err.(*term.Notes); {
+	case n.Verbose:
+		n.follow(waiting, client, lookAt, func(s look.Situation, isNew bool) {
+			if isNew {
+				n.tell("waiting", s.Fields, "waiting for %s, %v", n.paths, s)
+			}
+		})
+	case ok && notes.HasStatus() && !n.Quiet && !n.streams.JSON:
+		seen := look.Situation{}
+		go n.draw(waiting, notes, &seen)
+		select {
+		case <-time.After(lookFirst): // most waits are shorter
+			n.follow(waiting, client, lookAt, func(s look.Situation, _ bool) { seen = s })
+		case <-waiting.Done():
+		}
 	}
 }
 
-func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt looker) {
+// follow takes looks until the wait ends, and hands each on, with n.mu held,
+// and whether it shows something else than the one before.
+func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt looker, show func(s look.Situation, isNew bool)) {
 	told, pause := "", lookFirst
 	for {
 		select {
@@ -210,13 +217,64 @@ func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt 
 		s, err := n.glance(waiting, client, lookAt)
 		pause = min(2*pause, lookLast)
 		n.mu.Lock()
-		if err == nil && !s.Over && s.Key != told && waiting.Err() == nil {
-			n.tell("waiting", s.Fields, "waiting for %s, %v", n.paths, s)
-			told, pause = s.Key, lookFirst
+		if err == nil && !s.Over && waiting.Err() == nil {
+			show(s, s.Key != told)
+			if s.Key != told {
+				told, pause = s.Key, lookFirst
+			}
 		}
 		n.mu.Unlock()
 		pause = max(pause, time.Duration(s.Others)*lookForEach)
 	}
+}
+
+// draw keeps the line about a wait up to date, which says what was seen last.
+// No look can hold it up.
+func (n *narrator) draw(waiting context.Context, notes *term.Notes, seen *look.Situation) {
+	begun, tick := time.Now(), time.NewTicker(drawEvery)
+	defer tick.Stop()
+	for waiting.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-waiting.Done():
+		}
+		n.mu.Lock()
+		switch waited := time.Since(begun); {
+		case waiting.Err() != nil:
+			n.clear()
+		case waited > lookFirst:
+			notes.Status(n.line(waited, term.Width(notes), *seen))
+		}
+		n.mu.Unlock()
+	}
+}
+
+// line is the line about a wait; n.mu is held.
+func (n *narrator) line(waited time.Duration, columns int, seen look.Situation) string {
+	line := fmt.Sprintf("%s: waiting %v for %s", term.Program, waited.Truncate(time.Second), term.Middle(n.paths.String(), max(20, columns/3)))
+	if !n.down.IsZero() {
+		line += fmt.Sprintf(", no connection for %v", time.Since(n.down).Truncate(time.Second))
+	}
+	if seen.Text != "" {
+		line += ": " + seen.PlaceFirst()
+	}
+	return line
+}
+
+// clear erases the line about the wait, before another program writes; n.mu is
+// held.
+func (n *narrator) clear() {
+	if notes, ok := n.streams.Err.(*term.Notes); ok {
+		notes.Clear()
+	}
+}
+
+// stopSelf stops this process as the stop key would. The shell begins a line.
+func (n *narrator) stopSelf() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clear()
+	term.StopSelf()
 }
 
 // explain adds to an error that says that a wait was in vain who holds, or how

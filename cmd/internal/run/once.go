@@ -111,7 +111,7 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	e := &onceTask{verb: v}
 	j := &job{
-		task: e, late: "not done", Verbose: v.Verbose,
+		task: e, late: "not done", verbosely: v.verbosely,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	err := j.run(s, c)

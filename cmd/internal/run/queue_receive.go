@@ -59,7 +59,7 @@ func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
 	d := &queueTask{verb: v}
 	defer func() { _ = d.input.Close() }() // there may be none
 	return (&job{
-		task: d, late: "no item", Verbose: v.Verbose,
+		task: d, late: "no item", verbosely: v.verbosely,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }

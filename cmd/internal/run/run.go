@@ -25,9 +25,8 @@ type job struct {
 	Timeout      *time.Duration // bounds the wait, connecting included
 	KillAfter    *time.Duration
 	IgnoreRevoke bool
-	Verbose      bool
-	late         string // the message when Timeout is over
-	together     bool   // others are waited for at the end, too
+	verbosely
+	late string // the message when Timeout is over
 
 	left      bool            // the session was left to run out: a process of the command may still run
 	lost      bool            // the hold was, before the command ended
@@ -53,7 +52,8 @@ type task interface {
 	giveBack() error
 	// complete ends the hold when the command has ended in time, and returns
 	// the status to exit with. asked: this process told the command to end, for
-	// a request, --max-hold or a check. A signal ends the context of patience.
+	// a request, --max-hold or a check. patience is for a wait for others: a
+	// signal ends its context, and the function says that the wait is over.
 	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
 	// summary returns what the JSON object at the end has besides the fields of
 	// every command. held is how long the hold lasted.

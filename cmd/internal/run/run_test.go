@@ -447,7 +447,7 @@ func TestTheObjectHasRoomBesideNotesThatAreNotRead(t *testing.T) {
 		require.NoError(t, err)
 		told := term.NewNotes(write)
 		s := &term.Streams{Err: told, JSON: true, Account: term.Account{Runs: true}}
-		n := newNarrator(s, &job{Verbose: true, Paths: conn.NodePaths{"/l"}})
+		n := newNarrator(s, &job{verbosely: verbosely{Verbose: true}, Paths: conn.NodePaths{"/l"}})
 		for range 2 * term.MostNotes / len(`{"event":"confirmed"}`) {
 			n.tell("confirmed", nil, "confirmed")
 		}

@@ -87,7 +87,7 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	}
 	r = &run{job: j, narrator: newNarrator(s, j), begun: time.Now()}
 	forward(r.signals)
-	r.quiet, r.calm = untilSignal(context.Background(), r.signals)
+	r.quiet, r.calm = untilSignal(context.Background(), r.signals, r.stopSelf)
 	r.ctx, r.cancel = context.WithCancel(r.quiet)
 	if j.Timeout != nil {
 		r.ctx, r.cancel = conn.Within(r.quiet, *j.Timeout)
@@ -181,12 +181,19 @@ func (r *run) perform() (status int, err error) {
 		// the session.
 		return term.ExitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
 	}
-	if r.together && end.ExitCode() == term.ExitOK {
-		waiting, over := r.wait(context.Background())
-		defer over()
-		go r.accompany(waiting, r.client, r.look)
+	return r.complete(end.ExitCode(), end.Cause == guard.ByStop, r.patience)
+}
+
+// patience is for a wait after the command has ended. It returns a context that
+// a signal ends, and what ends the wait.
+func (r *run) patience() (ctx context.Context, over func()) {
+	ctx, calm := untilSignal(context.Background(), r.signals, r.stopSelf)
+	waiting, told := r.wait(ctx)
+	go r.accompany(waiting, r.client, r.look)
+	return ctx, func() {
+		told()
+		calm()
 	}
-	return r.complete(end.ExitCode(), end.Cause == guard.ByStop, func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
 }
 
 // account is the JSON object of the end.

@@ -29,7 +29,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	}
 	signals := make(chan os.Signal, 16)
 	forward(signals)
-	asked, calm := untilSignal(context.Background(), signals)
+	asked, calm := untilSignal(context.Background(), signals, term.StopSelf)
 	defer calm()
 	m := &shardsMember{verb: v, streams: s}
 	c.Observe, c.Share = m.observe, m.attended.share

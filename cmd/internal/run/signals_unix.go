@@ -34,14 +34,15 @@ func forward(signals chan<- os.Signal) {
 }
 
 // untilSignal makes a context that ends at the first signal, also at one that
-// has come already; calm leaves the signals to others again.
-func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.Context, calm func()) {
+// has come already; calm leaves the signals to others again. One of stopping
+// calls stop.
+func untilSignal(parent context.Context, signals <-chan os.Signal, stop func()) (ctx context.Context, calm func()) {
 	ctx, end := context.WithCancelCause(parent)
 	// hear reports whether a signal ends the wait. It may stop this process
 	// first.
 	hear := func(sig os.Signal) bool {
 		if slices.Contains(stopping, sig) {
-			term.StopSelf()
+			stop()
 		}
 		if !slices.Contains(passedOn, sig) {
 			return false

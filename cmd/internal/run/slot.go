@@ -90,7 +90,7 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 	at := &slotTask{lockTask: &lockTask{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v, streams: s}
 	at.open = at.take
 	return (&job{
-		task: at, late: "no number", Verbose: v.Verbose,
+		task: at, late: "no number", verbosely: v.verbosely,
 		Paths: at.paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }

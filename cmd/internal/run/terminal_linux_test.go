@@ -174,16 +174,6 @@ func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 	require.Equal(t, term.ExitLost, p.Exit())
 }
 
-func TestAPersonThatWaitsSeesTheHolder(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "echo", "my turn")
-	tty.Sees("waiting for " + w.Path("l") + ", held by")
-	require.NoError(t, p.In.Close())
-	tty.Sees("my turn")
-	require.NoError(t, tty.Cmd.Wait())
-}
-
 func TestADemoShowsItsProgressOnATerminal(t *testing.T) {
 	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--unsafe", "--workers", "2", "--stock", "100", "--kill", "0")

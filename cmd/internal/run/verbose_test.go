@@ -191,7 +191,7 @@ func TestVerboseTellsOfOutages(t *testing.T) {
 func TestVerboseTellsWhenTheServersDoNotConfirmAHoldAndWhenTheyDoAgain(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	n := newNarrator(&term.Streams{Err: &text}, &job{Verbose: true, Paths: conn.NodePaths{"/l"}})
+	n := newNarrator(&term.Streams{Err: &text}, &job{verbosely: verbosely{Verbose: true}, Paths: conn.NodePaths{"/l"}})
 	const session, killAfter = 12 * time.Second, 2 * time.Second
 	for _, left := range []time.Duration{9, 5, 3, 2, 0, -1, 4, 8} {
 		n.window(left*time.Second-1, killAfter, session)
@@ -218,7 +218,7 @@ func TestAHoldThatIsNotConfirmedIsToldOfBeforeItIsLost(t *testing.T) {
 func TestALookThatReturnsLateTellsNothing(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	n := newNarrator(&term.Streams{Err: &text}, &job{Verbose: true, Paths: conn.NodePaths{"/l"}})
+	n := newNarrator(&term.Streams{Err: &text}, &job{verbosely: verbosely{Verbose: true}, Paths: conn.NodePaths{"/l"}})
 	looking, late, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	waiting, over := n.wait(context.Background())
 	go func() {

@@ -57,8 +57,13 @@ type keyboard struct {
 }
 
 // foreground reports whether the terminal is this process's to read from.
-func (k *keyboard) foreground() bool {
-	group, err := unix.IoctlGetInt(k.fd, unix.TIOCGPGRP)
+func (k *keyboard) foreground() bool { return ofForeground(k.fd) }
+
+func foreground(terminal *os.File) bool { return ofForeground(int(terminal.Fd())) }
+
+// ofForeground reports whether this process is in a terminal's foreground.
+func ofForeground(fd int) bool {
+	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 

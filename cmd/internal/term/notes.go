@@ -20,6 +20,7 @@ type Notes struct {
 	*os.File
 	mu      sync.Mutex
 	pending []byte
+	status  string     // the line below the notes
 	more    *sync.Cond // something is pending, or nothing more comes
 	ended   bool
 	busy    bool // a write is under way
@@ -44,8 +45,7 @@ func (n *Notes) add(p []byte, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.pending) < most {
-		n.pending = append(n.pending, p...)
-		n.more.Signal()
+		n.put(p, n.status)
 	}
 }
 
@@ -173,7 +173,7 @@ func (p *Progress) Show(done, all int) {
 		return
 	}
 	p.shown = time.Now()
-	fmt.Fprint(p.streams.Out, "\r\x1b[K"+gauge(done, all, Width(p.streams.Out)))
+	fmt.Fprint(p.streams.Out, eraseLine+gauge(done, all, Width(p.streams.Out)))
 }
 
 // Tell prints a line for good, above the moving one.
@@ -187,7 +187,7 @@ func (p *Progress) Tell(format string, args ...any) {
 
 func (p *Progress) Clear() {
 	if p.live {
-		fmt.Fprint(p.streams.Out, "\r\x1b[K")
+		fmt.Fprint(p.streams.Out, eraseLine)
 	}
 }
 
