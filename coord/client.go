@@ -118,7 +118,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 func configure(list string, opts []Option) (*Client, error) {
 	c := newClient(&shared{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: registry{opens: map[*claim]bool{}}, lookouts: lookouts{at: map[lineKey]*lookout{}},
+		claims: registry{all: map[*claim]struct{}{}}, lookouts: lookouts{at: map[lineKey]*lookout{}},
 	}, nil)
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.claims.nodes
 	c.opts.Notify, c.opts.Attended = c.notify, c.opts.attended

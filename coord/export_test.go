@@ -13,7 +13,7 @@ func WithSuspended(f func() time.Duration) Option {
 	}
 }
 
-// Sharers returns the names of n claims in a line that share listings, or nil
+// Sharers returns the paths of n claims in a line that share listings, or nil
 // if there are not so many.
 func (c *Client) Sharers(dir string, n int) []string {
 	return c.keeper.Current().Listings.SharersBefore(dir, math.MaxInt32, n)

@@ -13,23 +13,24 @@ import (
 // session, and sessions keep their trust windows open for the claims that need
 // it.
 type registry struct {
-	mu    sync.Mutex
-	opens map[*claim]bool // whether it needs an open window
+	mu  sync.Mutex
+	all map[*claim]struct{}
 }
 
 // add keeps a claim informed, and the window open for it, until the claim is
 // removed.
 func (r *registry) add(cl *claim) {
 	r.mu.Lock()
-	r.opens[cl] = false
+	r.all[cl] = struct{}{}
 	r.mu.Unlock()
 	cl.keepOpen(true)
 }
 
 func (r *registry) remove(cl *claim) {
 	r.mu.Lock()
-	opens := r.opens[cl]
-	delete(r.opens, cl)
+	opens := cl.opens
+	cl.opens = false
+	delete(r.all, cl)
 	r.mu.Unlock()
 	if opens {
 		cl.sess.LetClose()
@@ -42,9 +43,10 @@ func (r *registry) remove(cl *claim) {
 func (cl *claim) keepOpen(needed bool) {
 	r := &cl.client.claims
 	r.mu.Lock()
-	opens, known := r.opens[cl]
+	opens := cl.opens
+	_, known := r.all[cl]
 	if known {
-		r.opens[cl] = needed
+		cl.opens = needed
 	}
 	r.mu.Unlock()
 	switch {
@@ -60,8 +62,8 @@ func (cl *claim) keepOpen(needed bool) {
 func (r *registry) of(s *session.Session) []*claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	claims := make([]*claim, 0, len(r.opens))
-	for cl := range r.opens {
+	claims := make([]*claim, 0, len(r.all))
+	for cl := range r.all {
 		if cl.sess == s {
 			claims = append(claims, cl)
 		}

@@ -23,7 +23,7 @@ func (w *waiter) await(ctx context.Context) error {
 	w.cl.keepOpen(false)
 	w.share()
 	defer w.unshare()
-	return w.blame(w.run(ctx))
+	return w.blame(w.run(ctx, w.lookAgain))
 }
 
 // beginTurn asks the rule once. If the answer is no, it returns what waits for
@@ -44,28 +44,27 @@ func (cl *claim) beginTurn(ctx context.Context, rule Rule, try bool) (*waiter, e
 		}
 		return nil, cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
 	}
-	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || calls.IsPatient(ctx))}
+	w := waiter{cl: cl, rule: rule}
 	if !w.followOwn() {
-		if granted, err := w.ask(ctx); granted || err != nil {
+		refusable := try || cl.view != nil && !calls.IsPatient(ctx)
+		if granted, err := w.ask(ctx, refusable); granted || err != nil {
 			return nil, err
 		}
 	}
 	if try {
 		return nil, ErrBusy
 	}
-	w.waits = true
-	w.wait = wait{client: cl.client, sess: cl.sess, waker: cl.waking(), look: w.lookAgain}
+	w.wait = wait{client: cl.client, sess: cl.sess, waker: cl.waking()}
 	return &w, nil
 }
 
 // share has the waiter share listings with the others of its session, until
 // unshare.
 func (w *waiter) share() {
-	w.place = w.cl.own().Sequence
-	w.cl.sess.Listings.Share(w.cl.node.Dir, session.Sharer{Place: w.place, Name: w.cl.node.Name()})
+	w.cl.sess.Listings.Share(w.cl.node.Dir, session.Sharer{Place: w.cl.own().Sequence, Path: w.cl.node.Path()})
 }
 
-func (w *waiter) unshare() { w.cl.sess.Listings.Unshare(w.cl.node.Dir, w.place) }
+func (w *waiter) unshare() { w.cl.sess.Listings.Unshare(w.cl.node.Dir, w.cl.own().Sequence) }
 
 // waiter is a claim that waits for its turn. It keeps little: one of thousands
 // in one client must not keep the whole line.
@@ -73,8 +72,6 @@ type waiter struct {
 	wait
 	cl      *claim
 	rule    Rule
-	waits   bool        // it is not refused any more
-	place   int32       // among those that share listings
 	awaited []string    // the nodes to wait for
 	ahead   []Contender // of our place, if that is near the front, or nil
 }
@@ -92,14 +89,23 @@ func (w *waiter) followOwn() bool {
 	if cl.view != nil {
 		return false
 	}
-	names := cl.sess.Listings.SharersBefore(cl.node.Dir, own.Sequence, frontPlaces)
-	if names == nil {
+	paths := cl.sess.Listings.SharersBefore(cl.node.Dir, own.Sequence, frontPlaces)
+	if paths == nil {
 		return false
+	}
+	names := make([]string, len(paths))
+	for i, p := range paths {
+		names[i] = path.Base(p)
 	}
 	ahead, _ := cl.spec.Line.parse(names, cl.client.opts.dialect)
 	wait, granted := w.rule(ahead)
 	if !granted {
 		w.remember(ahead, wait, false)
+		for i, node := range w.awaited {
+			if at := slices.Index(paths, cl.client.full(node)); at >= 0 {
+				w.awaited[i] = cl.client.relative(paths[at]) // one string for all
+			}
+		}
 	}
 	return !granted
 }
@@ -110,7 +116,7 @@ func (w *waiter) followOwn() bool {
 // A claim is refused only for a foreign contender that the listing of its join
 // shows and that is there now. A refusal by a later listing could come late, so
 // the claim waits for a contender that it finds there.
-func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
+func (w *waiter) ask(ctx context.Context, refusable bool) (granted bool, err error) {
 	cl, own, old := w.cl, w.cl.own(), w.cl.view != nil
 	var all *lineView
 	var at int
@@ -124,12 +130,12 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 		return false, err
 	}
 	switch before, after := around(own, all.foreign); {
-	case len(before) > 0 && w.waits:
+	case len(before) > 0 && !refusable:
 		cl.reportForeign("a contender of another dialect or recipe came first; this claim waits for it", before[0])
 		w.awaited, w.ahead = []string{znode.Join(cl.spec.Line.Dir, before[0].Name)}, nil
 		return false, nil
 	case len(before) > 0 && old:
-		return w.ask(ctx)
+		return w.ask(ctx, refusable)
 	case len(before) > 0:
 		return false, refuse(before[0])
 	case len(after) > 0:
@@ -215,7 +221,7 @@ func (w *waiter) lookAgain(v *View) (granted bool, err error) {
 		granted, told = w.askWithout(gone)
 	}
 	if !told {
-		granted, err = w.ask(v.ctx)
+		granted, err = w.ask(v.ctx, false)
 	}
 	w.cl.keepOpen(granted)
 	if !granted {

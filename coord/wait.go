@@ -31,8 +31,8 @@ func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err er
 	if look == nil {
 		return c.failure("wait", "", errNoFunction)
 	}
-	w := wait{client: c, waker: session.NewWaker(), look: look}
-	return w.run(ctx)
+	w := wait{client: c, waker: session.NewWaker()}
+	return w.run(ctx, look)
 }
 
 // wait is a wait for what a look reads.
@@ -40,15 +40,14 @@ type wait struct {
 	client *Client
 	sess   *session.Session // the only one to read in, or nil
 	waker  session.Waker    // has the look called again
-	look   func(v *View) (done bool, err error)
-	read   []reading // by the newest look
+	read   []reading        // by the newest look
 }
 
 // run looks until that is done. Thousands may wait here: little stays on the
 // stack and on the heap.
-func (w *wait) run(ctx context.Context) error {
+func (w *wait) run(ctx context.Context, look func(v *View) (done bool, err error)) error {
 	for {
-		if done, err := w.once(ctx); done || err != nil {
+		if done, err := w.once(ctx, look); done || err != nil {
 			return err
 		}
 		select {
@@ -73,10 +72,10 @@ func (w *wait) closed() <-chan struct{} {
 
 // once looks, and has the waker woken when it is time for the next look. It
 // sleeps itself only if something other than a watch can end the sleep.
-func (w *wait) once(ctx context.Context) (done bool, err error) {
+func (w *wait) once(ctx context.Context, look func(v *View) (done bool, err error)) (done bool, err error) {
 	w.waker.Rest()
 	v := &View{ctx: ctx, client: w.client, sess: w.sess, before: w.read}
-	done, err = w.look(v)
+	done, err = look(v)
 	if !done && err == nil && len(v.read)+len(v.until) == 0 && v.at.IsZero() && !v.again {
 		err = errIdle
 	}

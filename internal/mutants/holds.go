@@ -9,7 +9,7 @@ var holds = []mutant{
 	off("a waiter that is far from its turn watches its own node, too", in(coord, "TestAWaiterWhoseNodeIsDeletedByHand"),
 		"watchDelay", `watchLater = 250 * time.Millisecond`, `watchLater = time.Hour`),
 	off("a node that was seen again is watched soon", in(coord, "TestAHoldThatWasFarFromItsTurn"),
-		"Node.Seen", `n.watchAfter(watchDelay)`, ""),
+		"Node.Seen", `n.WatchSooner()`, ""),
 	off("a claim that is left ends the wait for its turn", in(coord, "TestAWaitForTheTurnOfAClaimThatIsLeft"),
 		"claim.beginRemoval", `cl.waker.Wake()`, ""),
 	off("a window found closed ends no hold that is granted since", in(coord, "TestAHoldGrantedSinceTheWindow"),

@@ -138,7 +138,7 @@ func (ls *Listings) tidy(path string, of *lister) {
 // Sharer is a node in a directory, and its place there.
 type Sharer struct {
 	Place int32
-	Name  string
+	Path  string
 }
 
 func (s Sharer) compare(place int32) int { return cmp.Compare(s.Place, place) }
@@ -167,10 +167,10 @@ func (ls *Listings) Unshare(path string, place int32) {
 	ls.tidy(path, of)
 }
 
-// SharersBefore returns the names of the n sharers that are nearest before a
+// SharersBefore returns the paths of the n sharers that are nearest before a
 // place, or nil if there are not so many, or if more than a third of the newest
 // listing are other nodes.
-func (ls *Listings) SharersBefore(path string, place int32, n int) (names []string) {
+func (ls *Listings) SharersBefore(path string, place int32, n int) (paths []string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	of := ls.of[path]
@@ -182,9 +182,9 @@ func (ls *Listings) SharersBefore(path string, place int32, n int) (names []stri
 		return nil
 	}
 	for _, sharer := range of.sharers[at-n : at] {
-		names = append(names, sharer.Name)
+		paths = append(paths, sharer.Path)
 	}
-	return names
+	return paths
 }
 
 // Newest returns the listing that is kept, or nil.

@@ -78,7 +78,10 @@ func start(cfg *Config, before int64) (*Session, error) {
 		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1), tasks: &tasks{ending: ending},
 	}
 	s.chores.tasks = s.tasks
-	s.Watches = Watches{s: s, set: map[armed]*Watch{}, arming: pool{tasks: s.tasks}}
+	s.Watches = Watches{s: s, arming: pool{tasks: s.tasks}}
+	for kind := range s.Watches.set {
+		s.Watches.set[kind] = map[string]*Watch{}
+	}
 	s.Listings = Listings{s: s, of: map[string]*lister{}}
 	s.search = servers.New(ending, cfg.Config, s.Go)
 	s.noContainers.Store(cfg.NoContainers)

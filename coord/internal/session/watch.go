@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -84,6 +85,7 @@ const (
 	Data Kind = iota
 	Children
 	Absence
+	kinds
 )
 
 // Watches are what a session watches.
@@ -91,8 +93,9 @@ type Watches struct {
 	s      *Session
 	arming pool // sets watches on nodes
 
-	mu  sync.Mutex
-	set map[armed]*Watch
+	mu   sync.Mutex
+	set  [kinds]map[string]*Watch // by path
+	last []byte                   // the newest data that are short
 }
 
 // Data reads a node and watches it: one request, or none when it is watched
@@ -113,7 +116,7 @@ type armed struct {
 func (ws *Watches) Get(kind Kind, path string) *Watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if w := ws.set[armed{path, kind}]; w != nil && w.setting == nil {
+	if w := ws.set[kind][path]; w != nil && w.setting == nil {
 		return w
 	}
 	return nil
@@ -133,7 +136,7 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	key := armed{path, kind}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if w, shared := ws.set[key]; shared {
+	if w, shared := ws.set[kind][path]; shared {
 		return Attempt{key, w, w.setting, true}
 	}
 	w := &Watch{Path: path, setting: &setting{over: make(chan struct{})}}
@@ -146,7 +149,7 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 		err = ws.s.Go(arm)
 	}
 	if err == nil {
-		ws.set[key] = w
+		ws.set[kind][path] = w
 	} else {
 		setting.err = err
 		close(setting.over)
@@ -185,8 +188,8 @@ func (ws *Watches) arm(key armed, w *Watch, setting *setting) {
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if err != nil && ws.set[key] == w {
-		delete(ws.set, key)
+	if err != nil && ws.set[key.kind][key.path] == w {
+		delete(ws.set[key.kind], key.path)
 	}
 	setting.err, w.setting = err, nil
 	close(setting.over)
@@ -196,7 +199,7 @@ func (ws *Watches) read(key armed, w *Watch) error {
 	c := &wire.Call[wire.Stat]{Fields: func(d *wire.Decoder) wire.Stat {
 		switch key.kind {
 		case Data:
-			w.Data = d.Buffer()
+			w.Data = ws.share(d.Buffer())
 		case Children:
 			w.Children = d.Names()
 		}
@@ -218,6 +221,21 @@ func (ws *Watches) read(key armed, w *Watch) error {
 		return nil
 	}
 	return err
+}
+
+// share returns the data that were read before if these are the same. The nodes
+// of a client's claims in one line have the same data.
+func (ws *Watches) share(data []byte) []byte {
+	const short = 1 << 8
+	if len(data) == 0 || len(data) > short {
+		return data
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if !bytes.Equal(data, ws.last) {
+		ws.last = data
+	}
+	return ws.last
 }
 
 // armByParent watches a node whose data may not be read. A server with the fix
@@ -260,9 +278,11 @@ func (ws *Watches) tell(event zk.EventType, path string) {
 func (ws *Watches) lose() {
 	ws.mu.Lock()
 	var lost []armed
-	for key, w := range ws.set {
-		if w.armed {
-			lost = append(lost, key)
+	for kind, set := range ws.set {
+		for path, w := range set {
+			if w.armed {
+				lost = append(lost, armed{path, Kind(kind)})
+			}
 		}
 	}
 	ws.mu.Unlock()
@@ -273,8 +293,8 @@ func (ws *Watches) lose() {
 
 func (ws *Watches) fire(key armed, fired Fired) {
 	ws.mu.Lock()
-	w := ws.set[key]
-	delete(ws.set, key)
+	w := ws.set[key.kind][key.path]
+	delete(ws.set[key.kind], key.path)
 	if fired == Deleted && w != nil && !w.armed { // for all we know, a node before the one that it reads
 		fired = Changed
 	}

@@ -31,6 +31,8 @@ type Host struct {
 	IsRequest func(data []byte) bool         // data that another client writes to ask for a node
 	Others    func(*session.Session) []*Node // of this client, which may have the same name
 
+	firsts firsts
+
 	mu    sync.Mutex
 	late  map[*session.Session]*expected
 	turns map[stem]*turn // of nameless nodes

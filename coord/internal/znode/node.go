@@ -41,7 +41,7 @@ type Node struct {
 
 	seen  time.Duration                 // when it was last found to be there, in the session's age
 	watch atomic.Pointer[session.Watch] // the newest on it
-	soon  atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
+	due   time.Duration                 // when it gets the first one, or 0; see [firsts]
 
 	trouble atomic.Pointer[error] // what the servers answered last to the deletion
 }

@@ -3,20 +3,10 @@ package znode
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
-)
-
-// How long a node goes without a watch after it was seen: a node that is gone
-// sooner saves the request, and nothing is missed, since setting the watch
-// reads the node. The longer one is for a node that will be seen again before
-// its owner is granted anything.
-const (
-	watchDelay = 20 * time.Millisecond
-	watchLater = 250 * time.Millisecond
 )
 
 // Owner is the claim behind a node that is watched. Its methods must not block:
@@ -87,10 +77,7 @@ func (n *Node) WatchOnce() {
 
 // WatchSoon sets the watch of a node that lasts.
 func (n *Node) WatchSoon() {
-	n.soon.Store(time.AfterFunc(watchDelay, func() {
-		n.soon.Store(nil)
-		n.WatchOnce()
-	}))
+	n.host.firsts.add(n, watchDelay)
 	if n.owner.Leaving() {
 		n.WatchNoMore()
 	}
@@ -98,28 +85,18 @@ func (n *Node) WatchSoon() {
 
 // WatchLater puts off what [Node.WatchSoon] does, until the node is seen again
 // or for the longer delay.
-func (n *Node) WatchLater() { n.watchAfter(watchLater) }
+func (n *Node) WatchLater() { n.host.firsts.move(n, watchLater) }
 
 // WatchSooner undoes WatchLater.
-func (n *Node) WatchSooner() { n.watchAfter(watchDelay) }
-
-func (n *Node) watchAfter(delay time.Duration) {
-	if soon := n.soon.Load(); soon != nil && n.watch.Load() == nil {
-		soon.Reset(delay) // when the owner is leaving, no watch is set
-	}
-}
+func (n *Node) WatchSooner() { n.host.firsts.move(n, watchDelay) }
 
 // WatchNoMore says that the owner is leaving.
-func (n *Node) WatchNoMore() {
-	if soon := n.soon.Load(); soon != nil {
-		soon.Stop()
-	}
-}
+func (n *Node) WatchNoMore() { n.host.firsts.drop(n) }
 
 // Seen notes that the node was found to be there just now.
 func (n *Node) Seen() {
 	n.seen = n.sess.Age()
-	n.watchAfter(watchDelay)
+	n.WatchSooner()
 }
 
 // Known reports whether the node was seen just now, or is watched.
