@@ -291,13 +291,13 @@ func (c *conn) sleep(d time.Duration, end <-chan struct{}) bool {
 // connect answers a connection's first packet: it starts a session, takes up
 // an old one, or turns the client away.
 func (c *conn) connect(b []byte) bool {
-	d := &decoder{b: b}
-	d.int() // protocol version
-	seen, timeout, id, passwd := d.long(), d.int(), d.long(), d.buffer()
+	d := decode(b)
+	d.Int32() // protocol version
+	seen, timeout, id, passwd := d.Int64(), d.Int32(), d.Int64(), d.Buffer()
 	// Java and Kazoo send a readOnly byte and want one back; go-zookeeper
 	// does neither.
-	readOnly := len(d.b) > 0
-	if d.err != nil {
+	readOnly := len(d.Rest) > 0
+	if d.Err != nil {
 		return false
 	}
 	s := c.s

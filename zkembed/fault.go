@@ -188,7 +188,7 @@ func (s *Server) eventDue(c *conn, path string) time.Time {
 
 func describe(c *conn, r request) Request {
 	out := Request{Session: c.session.id, Op: r.op, Xid: r.xid}
-	d := &decoder{b: r.body}
+	d := decode(r.body)
 	switch r.op {
 	case OpMulti, OpMultiRead:
 		ops := d.multi
@@ -200,7 +200,7 @@ func describe(c *conn, r request) Request {
 		}
 	case OpPing, OpCloseSession, OpAuth, OpSASL, OpSetWatches, OpSetWatches2, OpWhoAmI:
 	default:
-		if p := d.string(); d.err == nil {
+		if p := d.String(); d.Err == nil {
 			out.Paths = []string{p}
 		}
 	}

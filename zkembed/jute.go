@@ -2,13 +2,14 @@ package zkembed
 
 import (
 	"encoding/binary"
-	"errors"
-	"strings"
+
+	"github.com/zkcoord/zkcoord/internal/jute"
 )
 
-// errShort is a decoder's error for a body that ends too early or has an
-// impossible length: a malformed packet.
-var errShort = errors.New("zkembed: malformed packet")
+// decoder reads what a client sends.
+type decoder struct{ jute.Decoder }
+
+func decode(b []byte) *decoder { return &decoder{jute.Decoder{Rest: b}} }
 
 // encoder appends Jute's binary form: big-endian numbers, length-prefixed
 // strings and vectors.
@@ -34,7 +35,7 @@ func (e encoder) buffer(v []byte) encoder {
 }
 
 func (e encoder) string(v string) encoder {
-	if v == null {
+	if v == jute.Null {
 		return e.int(-1)
 	}
 	return append(e.int(int32(len(v))), v...)
@@ -46,103 +47,4 @@ func (e encoder) strings(v []string) encoder {
 		e = e.string(s)
 	}
 	return e
-}
-
-// decoder reads Jute's binary form. Its first error sticks, and everything read
-// after it is zero, so callers check once at the end. Lengths are held against
-// what is really there before anything is allocated.
-type decoder struct {
-	b   []byte
-	err error
-}
-
-func (d *decoder) fail() { d.b, d.err = nil, errShort }
-
-func (d *decoder) take(n int) []byte {
-	if n < 0 || n > len(d.b) {
-		d.fail()
-		return nil
-	}
-	v := d.b[:n:n]
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) int() int32 {
-	if v := d.take(4); v != nil {
-		return int32(binary.BigEndian.Uint32(v))
-	}
-	return 0
-}
-
-func (d *decoder) long() int64 {
-	if v := d.take(8); v != nil {
-		return int64(binary.BigEndian.Uint64(v))
-	}
-	return 0
-}
-
-func (d *decoder) bool() bool {
-	v := d.take(1)
-	return v != nil && v[0] != 0
-}
-
-// buffer returns a copy, or nil for length -1.
-func (d *decoder) buffer() []byte {
-	n := d.int()
-	if n == -1 || d.err != nil {
-		return nil
-	}
-	v := d.take(int(n))
-	if d.err != nil {
-		return nil
-	}
-	return append(make([]byte, 0, len(v)), v...)
-}
-
-// null stands for a null string. It is no UTF-8, so no other string equals it.
-const null = "\xff"
-
-// string reads a string that may be [null]. Bytes that are no UTF-8 become
-// U+FFFD, as they do in Java.
-func (d *decoder) string() string {
-	n := d.int()
-	switch {
-	case d.err != nil:
-		return ""
-	case n == -1:
-		return null
-	}
-	return strings.ToValidUTF8(string(d.take(int(n))), "\uFFFD")
-}
-
-// refuse makes the packet malformed if a string is [null] that a real server
-// stumbles over.
-func (d *decoder) refuse(v string) {
-	if v == null {
-		d.fail()
-	}
-}
-
-// strings reads a vector of strings. Every item takes at least its length, so a
-// longer vector than the packet can hold is refused before it costs memory.
-func (d *decoder) strings() []string {
-	n := d.int()
-	if n < 0 || int(n) > len(d.b)/4 {
-		d.fail()
-	}
-	var v []string
-	for ; n > 0 && d.err == nil; n-- {
-		v = append(v, d.string())
-	}
-	return v
-}
-
-// whole reads a vector of strings, none of which may be [null].
-func (d *decoder) whole() []string {
-	v := d.strings()
-	for _, s := range v {
-		d.refuse(s)
-	}
-	return v
 }

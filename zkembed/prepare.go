@@ -168,7 +168,7 @@ func (s *Server) write(c *conn, r request) response {
 		return response{last: true}
 	}
 	by := author{c.session.id, c.ids, c.s.cfg.tls != nil, c.s.cfg.passwords != nil}
-	d := &decoder{b: r.body}
+	d := decode(r.body)
 	ops, multi := []operation(nil), r.op == OpMulti
 	if multi {
 		ops = d.multi()
@@ -176,7 +176,7 @@ func (s *Server) write(c *conn, r request) response {
 		ops = []operation{d.operation(r.op)}
 	}
 	t := s.begin()
-	if d.err != nil {
+	if d.Err != nil {
 		s.commit(t)
 		return failed(CodeMarshallingError)
 	}
@@ -258,18 +258,18 @@ func (d *decoder) multiRead() []operation {
 
 func (d *decoder) operations(fits func(Op) bool) []operation {
 	var ops []operation
-	for d.err == nil {
-		op, done := Op(d.int()), d.bool()
-		d.int()
+	for d.Err == nil {
+		op, done := Op(d.Int32()), d.Bool()
+		d.Int32()
 		if done {
 			break
 		}
 		if !fits(op) {
-			d.fail()
+			d.Fail()
 			break
 		}
 		o := d.operation(op).inMulti()
-		d.refuse(o.path)
+		d.Refuse(o.path)
 		ops = append(ops, o)
 	}
 	return ops
@@ -317,9 +317,9 @@ func multiBody(results []result) []byte {
 
 // readMulti answers a multiRead: each part succeeds or fails by itself.
 func (c *conn) readMulti(body []byte) response {
-	d := &decoder{b: body}
+	d := decode(body)
 	ops := d.multiRead()
-	if d.err != nil {
+	if d.Err != nil {
 		return failed(CodeMarshallingError)
 	}
 	e := encoder{}

@@ -165,16 +165,16 @@ func (e encoder) acls(v []ACL) encoder {
 // acls reads a list of ACLs; one that is null is empty, and refused as such. An
 // id counts only where its scheme looks at it.
 func (d *decoder) acls() []ACL {
-	n := d.int()
-	if n < -1 || int(n) > len(d.b)/12 {
-		d.fail()
+	n := d.Int32()
+	if n < -1 || int(n) > len(d.Rest)/12 {
+		d.Fail()
 	}
 	var v []ACL
-	for ; n > 0 && d.err == nil; n-- {
-		a := ACL{d.int(), d.string(), d.string()}
+	for ; n > 0 && d.Err == nil; n-- {
+		a := ACL{d.Int32(), d.String(), d.String()}
 		switch a.Scheme {
 		case "world", "digest", "ip":
-			d.refuse(a.ID)
+			d.Refuse(a.ID)
 		}
 		v = append(v, a)
 	}
@@ -196,30 +196,30 @@ type operation struct {
 
 // operation reads the body of a request that is about one path.
 func (d *decoder) operation(op Op) operation {
-	o := operation{op: op, path: d.string()}
+	o := operation{op: op, path: d.String()}
 	switch op {
 	case OpCheck, OpSetData, OpSetACL, OpAddWatch, OpRemoveWatches:
 	default:
-		d.refuse(o.path)
+		d.Refuse(o.path)
 	}
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		o.data, o.acl, o.flags = d.buffer(), d.acls(), d.int()
+		o.data, o.acl, o.flags = d.Buffer(), d.acls(), d.Int32()
 		if op == OpCreateTTL {
-			o.ttl = d.long()
+			o.ttl = d.Int64()
 		} else {
 			o.ttl = -1
 		}
 	case OpDelete, OpCheck:
-		o.version = d.int()
+		o.version = d.Int32()
 	case OpSetData:
-		o.data, o.version = d.buffer(), d.int()
+		o.data, o.version = d.Buffer(), d.Int32()
 	case OpSetACL:
-		o.acl, o.version = d.acls(), d.int()
+		o.acl, o.version = d.acls(), d.Int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
-		o.watch = d.bool()
+		o.watch = d.Bool()
 	case OpAddWatch, OpCheckWatches, OpRemoveWatches:
-		o.flags = d.int()
+		o.flags = d.Int32()
 	}
 	return o
 }

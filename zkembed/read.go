@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zkcoord/zkcoord/internal/jute"
 )
 
 // lookUp answers the requests that change no node. mu is held.
 func (c *conn) lookUp(r request) response {
-	d := &decoder{b: r.body}
+	d := decode(r.body)
 	switch r.op {
 	case OpExists, OpGetData, OpGetACL, OpGetChildren, OpGetChildren2, OpGetAllChildrenNumber,
 		OpAddWatch, OpCheckWatches, OpRemoveWatches:
 		o := d.operation(r.op)
-		if d.err != nil {
+		if d.Err != nil {
 			return failed(CodeMarshallingError)
 		}
 		if r.op == OpAddWatch || r.op == OpCheckWatches || r.op == OpRemoveWatches {
@@ -104,11 +106,11 @@ func (t *tree) descendants(path string) int32 {
 }
 
 func (c *conn) ephemerals(d *decoder) response {
-	prefix := d.string()
-	if d.err != nil {
+	prefix := d.String()
+	if d.Err != nil {
 		return failed(CodeMarshallingError)
 	}
-	if prefix == null {
+	if prefix == jute.Null {
 		prefix = ""
 	}
 	paths := slices.DeleteFunc(c.view.tree.ephemeralsOf(c.session.id), func(p string) bool {
@@ -149,12 +151,12 @@ func failed(code Code) response { return response{code: code} }
 
 // request answers one packet. It returns false when the connection ends.
 func (c *conn) request(b []byte) bool {
-	d := &decoder{b: b}
-	r := request{xid: d.int(), op: Op(d.int())}
-	if d.err != nil {
+	d := decode(b)
+	r := request{xid: d.Int32(), op: Op(d.Int32())}
+	if d.Err != nil {
 		return false
 	}
-	r.body = d.b
+	r.body = d.Rest
 	s := c.s
 	s.mu.Lock()
 	c.recv++
@@ -245,9 +247,9 @@ func (c *conn) answer(r request, act Action) response {
 	case r.op == OpSASL:
 		return c.sasl(r.body)
 	case r.op == OpSync:
-		d := &decoder{b: r.body}
-		path := d.string()
-		if d.err != nil {
+		d := decode(r.body)
+		path := d.String()
+		if d.Err != nil {
 			return failed(CodeMarshallingError)
 		}
 		return response{body: encoder{}.string(path)}
@@ -281,11 +283,11 @@ func (c *conn) reply(r request, resp response, act Action) {
 
 // auth adds an identity to the connection, or ends it.
 func (c *conn) auth(body []byte) response {
-	d := &decoder{b: body}
-	d.int()
-	scheme, data := d.string(), d.buffer()
+	d := decode(body)
+	d.Int32()
+	scheme, data := d.String(), d.Buffer()
 	switch {
-	case d.err != nil:
+	case d.Err != nil:
 		return failed(CodeMarshallingError)
 	case scheme == "digest" && data != nil:
 		if id := digest(string(data)); !slices.Contains(c.ids, id) {

@@ -30,9 +30,9 @@ func WithSASL(passwords map[string]string) Option {
 // sasl takes the client's next step: the first asks for a challenge, whatever
 // it says, and the second proves the password.
 func (c *conn) sasl(body []byte) response {
-	d := &decoder{b: body}
-	token := d.buffer()
-	if d.err != nil {
+	d := decode(body)
+	token := d.Buffer()
+	if d.Err != nil {
 		return failed(CodeMarshallingError)
 	}
 	passwords := c.s.cfg.passwords

@@ -140,13 +140,13 @@ func (w watches) fire(c change, notify func(*conn, eventType, string)) {
 // setWatches puts the watches of a reconnecting client back. A watch whose node
 // has changed since the zxid that the client saw last fires immediately.
 func (c *conn) setWatches(d *decoder, op Op) response {
-	since := d.long()
-	data, exist, child := d.whole(), d.whole(), d.whole()
+	since := d.Int64()
+	data, exist, child := d.Whole(), d.Whole(), d.Whole()
 	var always, deep []string
 	if op == OpSetWatches2 {
-		always, deep = d.strings(), d.strings()
+		always, deep = d.Strings(), d.Strings()
 	}
-	if d.err != nil {
+	if d.Err != nil {
 		return failed(CodeMarshallingError)
 	}
 	v := c.view

@@ -395,7 +395,7 @@ func roomOf(pkg string) room {
 		return proof
 	case begins("cmd/"):
 		return command
-	case begins("zkembed/"):
+	case begins("zkembed/"), pkg == "internal/jute":
 		return server
 	default:
 		return proof

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkcoord/zkcoord/internal/jute"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
@@ -154,7 +155,7 @@ func ignoreEnd(err error) error {
 }
 
 func parseTxn(b []byte) Transaction {
-	d := proxy.Decoder{Rest: b}
+	d := jute.Decoder{Rest: b}
 	t := Transaction{
 		Session: d.Int64(), Xid: d.Int32(), Zxid: d.Int64(), Time: time.UnixMilli(d.Int64()), Type: d.Int32(),
 	}
@@ -163,7 +164,7 @@ func parseTxn(b []byte) Transaction {
 		t.Deleted = append(t.Deleted, d.String())
 	case proxy.OpMulti: // a count, then for each part its type and itself
 		for range d.Int32() {
-			kind, part := d.Int32(), proxy.Decoder{Rest: d.Bytes()}
+			kind, part := d.Int32(), jute.Decoder{Rest: d.Buffer()}
 			if kind == proxy.OpDelete {
 				t.Deleted = append(t.Deleted, part.String())
 			}

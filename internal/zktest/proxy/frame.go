@@ -1,32 +1,34 @@
 package proxy
 
 import (
-	"encoding/binary"
 	"slices"
+
+	"github.com/zkcoord/zkcoord/internal/jute"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Opcodes of ZooKeeper's client protocol, as in ZooDefs, that tests aim at or
-// whose packets are not like the others.
+// Opcodes of ZooKeeper's client protocol that tests aim at or whose packets are
+// not like the others.
 const (
-	OpNotification    int32 = 0 // replies only: an event of a watch
-	OpCreate          int32 = 1
-	OpDelete          int32 = 2
-	OpExists          int32 = 3
-	OpGetData         int32 = 4
-	OpSetData         int32 = 5
-	OpGetChildren     int32 = 8
-	OpPing            int32 = 11
-	OpGetChildren2    int32 = 12
-	OpCheck           int32 = 13
-	OpMulti           int32 = 14
-	OpCreate2         int32 = 15
-	OpCreateContainer int32 = 19
-	OpCreateTTL       int32 = 21
-	OpMultiRead       int32 = 22
-	OpAuth            int32 = 100
-	OpSetWatches      int32 = 101
-	OpSetWatches2     int32 = 105
-	OpCloseSession    int32 = -11
+	OpNotification    = int32(zkembed.OpNotify) // replies only: an event of a watch
+	OpCreate          = int32(zkembed.OpCreate)
+	OpDelete          = int32(zkembed.OpDelete)
+	OpExists          = int32(zkembed.OpExists)
+	OpGetData         = int32(zkembed.OpGetData)
+	OpSetData         = int32(zkembed.OpSetData)
+	OpGetChildren     = int32(zkembed.OpGetChildren)
+	OpPing            = int32(zkembed.OpPing)
+	OpGetChildren2    = int32(zkembed.OpGetChildren2)
+	OpCheck           = int32(zkembed.OpCheck)
+	OpMulti           = int32(zkembed.OpMulti)
+	OpCreate2         = int32(zkembed.OpCreate2)
+	OpCreateContainer = int32(zkembed.OpCreateContainer)
+	OpCreateTTL       = int32(zkembed.OpCreateTTL)
+	OpMultiRead       = int32(zkembed.OpMultiRead)
+	OpAuth            = int32(zkembed.OpAuth)
+	OpSetWatches      = int32(zkembed.OpSetWatches)
+	OpSetWatches2     = int32(zkembed.OpSetWatches2)
+	OpCloseSession    = int32(zkembed.OpCloseSession)
 
 	// OpConnect stands for the first packet of each connection, which carries
 	// no opcode.
@@ -63,21 +65,16 @@ const xidNotification = -1
 // parseRequest reads what the proxy needs of a packet that is not a connect
 // packet.
 func parseRequest(body []byte) *Frame {
-	d := Decoder{Rest: body}
+	d := jute.Decoder{Rest: body}
 	f := &Frame{Xid: d.Int32(), Op: d.Int32(), Body: body}
 	switch f.Op {
 	case OpPing, OpAuth, OpCloseSession:
 	case OpMulti, OpMultiRead:
-		f.Paths = d.multiPaths()
+		f.Paths = multiPaths(&d)
 	case OpSetWatches, OpSetWatches2:
-		d.skip(8) // the client's last zxid
+		d.Take(8) // the client's last zxid
 		for len(d.Rest) > 0 {
-			for range d.Int32() {
-				f.Paths = append(f.Paths, d.String())
-				if d.bad {
-					return f
-				}
-			}
+			f.Paths = append(f.Paths, d.Strings()...)
 		}
 	default:
 		f.Paths = []string{d.String()}
@@ -87,10 +84,10 @@ func parseRequest(body []byte) *Frame {
 
 // parseReply reads a reply's header; the caller knows which request it answers.
 func parseReply(body []byte) *Frame {
-	d := Decoder{Rest: body}
+	d := jute.Decoder{Rest: body}
 	f := &Frame{Reply: true, Xid: d.Int32(), Zxid: d.Int64(), Err: d.Int32(), Body: body}
 	if f.Xid == xidNotification {
-		d.skip(8) // type and state
+		d.Take(8) // type and state
 		f.Paths = []string{d.String()}
 	}
 	return f
@@ -98,83 +95,36 @@ func parseReply(body []byte) *Frame {
 
 // multiPaths returns the paths of a multi's operations, up to the first of an
 // unknown kind.
-func (d *Decoder) multiPaths() (paths []string) {
-	for !d.bad {
-		op, done := d.Int32(), d.bool()
-		d.skip(4) // error, unused in requests
-		if done || d.bad {
+func multiPaths(d *jute.Decoder) (paths []string) {
+	for d.Err == nil {
+		op, done := d.Int32(), d.Bool()
+		d.Take(4) // error, unused in requests
+		if done || d.Err != nil {
 			return paths
 		}
 		paths = append(paths, d.String())
 		switch op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-			d.Bytes()
-			for range d.Int32() {
-				d.skip(4)
-				d.Bytes()
-				d.Bytes()
-				if d.bad {
-					return paths
-				}
+			d.Buffer()
+			for n := d.Int32(); n > 0 && d.Err == nil; n-- { // ACLs
+				d.Take(4)
+				d.Buffer()
+				d.Buffer()
 			}
-			d.skip(4)
+			d.Take(4)
 			if op == OpCreateTTL {
-				d.skip(8)
+				d.Take(8)
 			}
 		case OpSetData:
-			d.Bytes()
-			d.skip(4)
+			d.Buffer()
+			d.Take(4)
 		case OpDelete, OpCheck:
-			d.skip(4)
+			d.Take(4)
 		case OpGetData, OpGetChildren:
-			d.skip(1)
+			d.Take(1)
 		default:
 			return paths
 		}
 	}
 	return paths
 }
-
-// Decoder reads jute. After the first thing that is not there it gives zero
-// values and is bad.
-type Decoder struct {
-	Rest []byte
-	bad  bool
-}
-
-func (d *Decoder) skip(n int) []byte {
-	if n < 0 || n > len(d.Rest) {
-		d.bad, d.Rest = true, nil
-		return nil
-	}
-	b := d.Rest[:n]
-	d.Rest = d.Rest[n:]
-	return b
-}
-
-// Int32 takes a number.
-func (d *Decoder) Int32() int32 {
-	if b := d.skip(4); b != nil {
-		return int32(binary.BigEndian.Uint32(b))
-	}
-	return 0
-}
-
-// Int64 takes a long number.
-func (d *Decoder) Int64() int64 {
-	if b := d.skip(8); b != nil {
-		return int64(binary.BigEndian.Uint64(b))
-	}
-	return 0
-}
-
-func (d *Decoder) bool() bool {
-	b := d.skip(1)
-	return len(b) == 1 && b[0] != 0
-}
-
-// Bytes takes a piece that has its length before it.
-func (d *Decoder) Bytes() []byte { return d.skip(int(max(d.Int32(), 0))) }
-
-// String is Bytes as a string.
-func (d *Decoder) String() string { return string(d.Bytes()) }

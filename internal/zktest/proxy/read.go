@@ -4,6 +4,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/zkcoord/zkcoord/internal/jute"
 )
 
 // readClient decides the fate of all the client sends.
@@ -110,8 +112,8 @@ func (c *conn) reply(body []byte, first bool) bool {
 // connected notes the session that a connect reply gives. The connection is
 // locked.
 func (c *conn) connected(f *Frame) {
-	d := Decoder{Rest: f.Body}
-	d.skip(8) // protocol version, timeout
+	d := jute.Decoder{Rest: f.Body}
+	d.Take(8) // protocol version, timeout
 	delete(c.pending, 0)
 	if id := d.Int64(); id != 0 {
 		c.session = id
