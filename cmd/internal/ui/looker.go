@@ -83,13 +83,22 @@ const (
 	slow     = 2 * patience    // is a look that takes longer
 )
 
-// state waits a moment for the look that is under way, if there is one.
+// hasNothing is the version of a viewer that has nothing, and takes what there
+// is.
+const hasNothing = 0
+
+// state waits a moment for the look that is under way, if there is one. Who has
+// nothing does not wait where the one before has ended not long ago.
 func (l *looker) state(ctx context.Context, has int) state {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for range 2 { // the look that is under way may have begun before a renewal
+		over := l.start()
+		if has == hasNothing && l.isFresh() {
+			break
+		}
 		select {
-		case <-l.start():
+		case <-over:
 		case <-waiting.Done():
 		}
 	}
@@ -104,6 +113,13 @@ func (l *looker) state(ctx context.Context, has int) state {
 		s.Age = time.Since(l.seenAt).Seconds()
 	}
 	return s
+}
+
+// isFresh reports whether what was seen may be shown while a look is under way.
+func (l *looker) isFresh() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen.version > 0 && l.failed == nil && l.changes == l.begun && time.Since(l.seenAt) < 2*(l.every+slow)
 }
 
 // isSlow reports whether the look that is under way is slow.

@@ -112,6 +112,29 @@ func TestOldDataAreToldToBeOld(t *testing.T) {
 	})
 }
 
+func TestAViewerThatHasNothingIsShownAtOnceWhatWasSeenAMomentAgo(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		s := open(t, Config{Every: time.Second, Look: func(ctx context.Context) (any, error) {
+			if hangs.Load() {
+				return hang(ctx)
+			}
+			return "seen", nil
+		}})
+		stateOf(t, s)
+		hangs.Store(true)
+		time.Sleep(3 * time.Second)
+		began := time.Now()
+		var told state
+		require.NoError(t, json.NewDecoder(s.ask(get("/"+token+"/look?has=0")).Body).Decode(&told))
+		require.Zero(t, time.Since(began))
+		require.JSONEq(t, `"seen"`, string(told.Seen))
+		require.EqualValues(t, 3, told.Age, "how old it is is said")
+		s.ask(get("/" + token + "/look?has=1"))
+		require.Equal(t, patience, time.Since(began), "who has that waits for what is new")
+	})
+}
+
 // hang is a look at servers that do not answer.
 func hang(ctx context.Context) (any, error) {
 	<-ctx.Done()

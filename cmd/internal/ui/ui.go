@@ -68,6 +68,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		ReadTimeout: requestWithin, WriteTimeout: requestWithin + c.Within + patience, IdleTimeout: requestWithin + 2*c.Every,
 		MaxHeaderBytes: 16 << 10,
 	}
+	look.start() // for the first viewer
 	look.looks.Go(look.keep)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

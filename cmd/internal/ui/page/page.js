@@ -13,7 +13,7 @@ let every = 2000; // milliseconds
 let lastAnswer = Date.now();
 let acts = [];
 let seen = null; // what the servers were seen to have
-let version = -1; // of it
+let version = 0; // of it; 0: it has nothing, and takes what there is
 let clock = 0; // the server's less this machine's, in seconds
 let rows = []; // all of them
 
@@ -705,6 +705,7 @@ function ring(waits, kind) {
 // link leads to a path's row.
 function link(path) {
   const to = button(path, () => {
+    drawn = Infinity;
     go({ q: "", f: "", k: "", open: [...new Set([...place.open, path])] });
     [...at("rows").children].find((li) => li.key === path)?.scrollIntoView({ block: "center" });
   });
@@ -771,14 +772,26 @@ function drawHead() {
   }
 }
 
+// The first rows are drawn at once, and the others when those are to be seen.
+let drawn = 60;
+
+let some = []; // of the rows, in their order
+
+function drawRows() {
+  keyed(at("rows"), some.slice(0, drawn), (r) => r.path, newRow, updateRow);
+  if (drawn >= some.length) return;
+  drawn += 200;
+  setTimeout(drawRows);
+}
+
 function draw() {
   if (!seen) return;
   rows = shape.rowsOf(seen, now());
   drawHead();
   drawCircles("", seen.circles);
   drawCircles("perhaps-", seen.possible_circles);
-  const some = shape.chosen(rows, place);
-  keyed(at("rows"), some, (r) => r.path, newRow, updateRow);
+  some = shape.chosen(rows, place);
+  drawRows();
   at("none").hidden = some.length > 0 || rows.length === 0;
   drawAxis();
   drawWaits();
@@ -807,13 +820,17 @@ function tell(kind, state, detail) {
 }
 
 function show(answer) {
+  const told = performance.now();
   every = answer.every * 1000;
   acts = answer.acts;
   clock = answer.now - Date.now() / 1000;
   if (answer.seen) seen = answer.whole ? answer.seen : shape.merged(seen, answer.seen);
   version = answer.version;
   if (seen) draw();
-  if (seen && !performance.getEntriesByName("first picture").length) performance.mark("first picture");
+  if (seen && !performance.getEntriesByName("first picture").length) {
+    performance.mark("first picture");
+    performance.measure("drawing", { start: told, end: "first picture" });
+  }
   const from = seen ? "what is shown is " + age(answer.age) + " old" : "nothing has been seen yet";
   if (answer.error) tell("old", "The servers cannot be asked", answer.error + "; " + from);
   else if (answer.old) tell("old", "The servers take long", from);
@@ -826,18 +843,21 @@ let looking = false;
 async function look() {
   if (looking || document.hidden) return;
   looking = true;
+  let pause = every;
   try {
-    const answer = await fetch("look?has=" + (seen ? version : -1), { signal: AbortSignal.timeout(6000) });
+    const answer = await fetch("look?has=" + version, { signal: AbortSignal.timeout(6000) });
     if (!answer.ok) throw new Error(await answer.text());
-    show(await answer.json());
+    const told = await answer.json();
+    show(told);
     lastAnswer = Date.now();
+    pause = told.seen && told.whole && told.age * 1000 > every ? 0 : every;
   } catch (err) {
     tell("old", "zkcoord does not answer", err.message + "; the last answer came " + age((Date.now() - lastAnswer) / 1000) + " ago");
     document.body.dataset.state = "gone";
   }
   looking = false;
   clearTimeout(look.timer);
-  look.timer = setTimeout(look, every);
+  look.timer = setTimeout(look, pause);
 }
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) tell("", "looking …", "");
