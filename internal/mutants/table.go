@@ -35,6 +35,7 @@ const (
 	shown   = "./cmd/internal/see"
 	runs    = "./cmd/internal/run"
 	page    = "./cmd/internal/ui"
+	past    = "./cmd/internal/history"
 	looks   = "./cmd/internal/look"
 	faults  = "./zkembed/control"
 	wires   = "./zkembed/internal/contract"

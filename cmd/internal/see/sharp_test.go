@@ -109,3 +109,23 @@ func TestAPageWatchesOnlyWhileThereAreLooks(t *testing.T) {
 	r.looked = r.looked.Add(-time.Minute)
 	require.Empty(t, r.watched())
 }
+
+func TestLooksAtOnePathAndAtAllAreAddedInTheirOrder(t *testing.T) {
+	r, began := newRecorder(nil, time.Second), time.Now()
+	holds := func(owner string) history.Path {
+		return history.Path{Kind: "lock", Holders: []history.Holder{{Node: "/l/" + owner, Token: 1, Owner: owner}}}
+	}
+	surveyed := func(owner string) *look.Survey {
+		return &look.Survey{Path: "/", Recipes: []look.Report{{Path: "/l", Kind: "lock", Contenders: []look.Contender{{Holds: true, Node: "/l/" + owner, Token: 1, Owner: owner}}}}}
+	}
+	r.see(surveyed("first"), nil, look.NewAddressBook(nil), began)
+	require.False(t, r.sharpen("/l", holds("before"), began), "it began before that had ended")
+	later := r.looked.Add(time.Millisecond)
+	require.True(t, r.sharpen("/l", holds("second"), later))
+	r.see(surveyed("first"), nil, look.NewAddressBook(nil), began.Add(time.Microsecond)) // it has read the path before
+	var owners []string
+	for _, i := range r.history.Intervals() {
+		owners = append(owners, i.Owner)
+	}
+	require.Equal(t, []string{"first", "second"}, owners)
+}

@@ -531,7 +531,7 @@ function bigPicture(row, width) {
   if (r?.keys?.length) {
     const lanes = Map.groupBy(row.intervals, (i) => i.lane ?? "");
     const legend = "who has each key: → moves away, dashed comes or is nobody's, striped is of a silent member, notched on the left has come in the time shown";
-    const drawing = [...r.keys].filter((k) => lanes.has(k.key)).slice(0, 60).flatMap((k, n) => [...bars(sc, lanes.get(k.key), n * 15, 13, false), svg("text", { class: "on", x: 3, y: n * 15 + 11 }, fitted(k.key, 90))]);
+    const drawing = [...r.keys].filter((k) => lanes.has(k.key)).slice(0, 60).flatMap((k, n) => [...bars(sc, lanes.get(k.key), n * 15, 13, false), svg("text", { class: sc.x(lanes.get(k.key)[0].begin[1]) < 3 ? "on" : "", x: 3, y: n * 15 + 11 }, fitted(k.key, 90))]);
     return [make("div", "big", make("p", "quiet", legend), grid(width, row, sc.from)), figure("who had each key", Math.min(60, r.keys.length) * 15, drawing)];
   }
   if (r?.jobs || r?.schedule) {
