@@ -92,7 +92,7 @@ func (s *Server) sortedConns() []*conn {
 	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.since.UnixNano(), b.since.UnixNano()) })
 }
 
-// figure is one of those that mntr and the admin server's monitor tell.
+// figure is a figure that mntr and the admin server's monitor report.
 type figure struct {
 	key   string
 	value any

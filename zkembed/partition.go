@@ -145,7 +145,7 @@ func (s *Server) dialCut(n NewConns, again bool) bool {
 // from a tree that may be old; watches fire late, and writes are acknowledged
 // when the follower has seen them too. A session may have many writes under
 // way; its reads wait for the writes before them. So the leader, which alone
-// lets sessions expire, hears of them every half tick, unless the link fails.
+// lets sessions expire, is told of them every half tick, unless the link fails.
 type Follower struct {
 	s        *Server
 	v        *view

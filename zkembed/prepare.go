@@ -240,7 +240,7 @@ func (e encoder) result(r result) encoder {
 	return e
 }
 
-// multi reads the operations of a multi. Those that cannot be part of one
+// multi reads the operations of a multi. Operations that cannot be part of one
 // make the packet malformed.
 func (d *decoder) multi() []operation {
 	return d.operations(func(op Op) bool {

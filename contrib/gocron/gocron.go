@@ -11,9 +11,9 @@
 //
 // # What gocron's interfaces cannot give
 //
-//   - A [Locker] is asked for a job's name, and not told for which instant. The
-//     slot is what the replica's clock shows, rounded to what the user says, so
-//     a run that begins late by half of that counts for another slot.
+//   - A [Locker] gets a job's name, and not the instant. The slot is what the
+//     replica's clock shows, rounded to what the user says, so a run that
+//     begins late by half of that counts for another slot.
 //   - A job is not told of the end of its hold or of the term. One that must
 //     not go on then asks [Elector.Term], or is run by package coord/cron,
 //     whose function gets a context and a token.

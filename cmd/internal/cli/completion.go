@@ -56,8 +56,8 @@ func (v completionVerb) Run(s *term.Streams) error {
 // paths that the line so far may go on with.
 //
 // bash calls with the command's name, the word and the one before it; the
-// others without arguments. A command line with COMP_LINE in its environment is
-// none of that.
+// others without arguments. Any other command line with COMP_LINE in its
+// environment is a normal one.
 func completing(to io.Writer, args []string) bool {
 	if os.Getenv("COMP_LINE") == "" || len(args) > 1 && args[1] != term.Program {
 		return false

@@ -66,7 +66,7 @@ var usual = []string{
 	"; 125 if something else kept CMD from being run", "; 125 if something else went wrong",
 }
 
-// withoutUsual leaves them out of what a verb's help says.
+// withoutUsual leaves the usual statuses out of a verb's help.
 func withoutUsual(detail string) string {
 	for _, status := range usual {
 		detail = strings.ReplaceAll(detail, status, "")
@@ -99,7 +99,7 @@ func hasFlag(flags []*kong.Flag, f *kong.Flag) bool {
 	return slices.ContainsFunc(flags, func(o *kong.Flag) bool { return o.Name == f.Name && o.Help == f.Help })
 }
 
-// flagList is empty without flags.
+// flagList lists flags; it is empty without any.
 func flagList(flags []*kong.Flag) string {
 	var b strings.Builder
 	for _, f := range flags {

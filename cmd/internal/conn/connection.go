@@ -37,7 +37,7 @@ type Connection struct {
 	Dialect        string        `default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path. To lock, elect and look also another recipe's: zookeeper, numbers, name=NAME or prefix=PREFIX."`
 
 	describes      bool     // the verb knows of described dialects
-	EmptyVariables []string `kong:"-"` // those that were set and empty
+	EmptyVariables []string `kong:"-"` // variables that were set and empty
 
 	Note    func(format string, args ...any) `kong:"-"`
 	Observe func(event.Event)                `kong:"-"` // unless it is nil
@@ -139,7 +139,7 @@ func Within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	return context.WithTimeoutCause(ctx, d, GaveUp(d))
 }
 
-// Options are those for the client.
+// Options are the options for the client.
 func (c *Connection) Options() ([]coord.Option, error) {
 	if c.ZK == "" {
 		return nil, term.UsageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
@@ -343,7 +343,7 @@ func Failure(err error) error {
 	}
 }
 
-// Hint names the flag that may avoid an error.
+// Hint names the flag that may prevent an error.
 func Hint(err error) string {
 	switch {
 	case errors.Is(err, coord.ErrNoAuth), errors.Is(err, coord.ErrAuthFailed):

@@ -100,8 +100,8 @@ func (p NodePath) IsThere(ctx context.Context, client *coord.Client) error {
 	return err
 }
 
-// NoteAbsent says so on standard error, where the answer is that there is
-// nothing, be the path misspelt or not used yet.
+// NoteAbsent notes on standard error that there is no node at the path, when
+// the answer is "nothing": the path may be misspelt, or not used yet.
 func (p NodePath) NoteAbsent(ctx context.Context, s *term.Streams, client *coord.Client) error {
 	err := p.IsThere(ctx, client)
 	if absent := (*term.ExitError)(nil); errors.As(err, &absent) {

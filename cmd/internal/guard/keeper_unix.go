@@ -97,8 +97,8 @@ func outlive() {
 	}
 }
 
-// start runs the command, unless it is too late for that already. If it does
-// not run, that is the last event.
+// start runs the command, unless it is already too late for that. If it does
+// not run, it returns the last event.
 func (k *keeper) start(orders <-chan order) *Event {
 	early, timely := k.timely(orders)
 	if !timely {

@@ -80,8 +80,7 @@ func (h *History) Hear(b Book) {
 	}
 }
 
-// fate is how a session's hold has ended by then, if the session has ended as
-// well.
+// fate is how a session's hold has ended by then, if the session has ended too.
 func (s *session) fate(then time.Time) How {
 	switch {
 	case s == nil:
@@ -116,8 +115,8 @@ func (h *History) conclude(i *Interval) {
 	}
 }
 
-// meet notes which sessions a look has met. One that was there after its hold
-// had ended has released it.
+// meet notes which sessions a look has met. A session that was there after the
+// end of its hold has released it.
 func (h *History) meet(l Look) {
 	there := map[string]bool{}
 	for _, p := range l.Paths {

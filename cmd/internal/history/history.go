@@ -17,7 +17,7 @@ type Look struct {
 // Path is what a look has shown of one path.
 type Path struct {
 	Kind     string
-	Lanes    []string // what has holders of its own, such as the keys of shards; nil: the path itself; none: nothing has holders
+	Lanes    []string // parts with holders of their own, such as the keys of shards; nil: the path itself; none: nothing has holders
 	Holders  []Holder
 	Others   []string // the sessions of those who wait
 	Waiting  int
@@ -34,12 +34,13 @@ type Holder struct {
 	Made           time.Time // the node, which is no later than the grant; zero: not known
 }
 
-// Span is between what time and what time something happened. A zero From: it
-// was before the first look.
+// Span is the time in which something happened. A zero From: it was before the
+// first look.
 type Span struct{ From, To time.Time }
 
 // Interval is who held a path, or that nobody did, without a break from the end
-// of Begin to the beginning of End. In these spans it is not known who held.
+// of Begin to the beginning of End. Who held within these two spans is not
+// known.
 type Interval struct {
 	ID      int64
 	Path    string
@@ -133,8 +134,8 @@ func (h *History) See(l Look) {
 	h.forget(l.Ended)
 }
 
-// Still notes that a path had the stamp of the last look at it also at a later
-// time, if it has: what that look has shown was so until then.
+// Still reports whether a path had, at a later time, still the stamp of the
+// last look at it. If so, what that look has shown was so until then.
 func (h *History) Still(path, stamp string, then time.Time) (is bool) {
 	t := h.paths[path]
 	if t == nil || stamp == "" || stamp != t.stamp {
@@ -322,8 +323,8 @@ func (h *History) Seen(path string) time.Time {
 	return time.Time{}
 }
 
-// Intervals are all that are remembered: those that have ended, and then those
-// that last.
+// Intervals are all intervals that are remembered: first the ended ones, then
+// the ones that last.
 func (h *History) Intervals() []*Interval {
 	all := slices.Clone(h.ended)
 	first := len(all)

@@ -9,8 +9,8 @@ type Queue struct {
 	Put, Taken          uint32    // so many so far, counted from any number
 }
 
-// Point is what was so from one look to the next point, or to the end of the
-// run of looks.
+// Point is a state that lasted from one look to the next point, or to the end
+// of the run of looks.
 type Point struct {
 	At               time.Time
 	Holders, Waiting int
@@ -27,7 +27,7 @@ type Chunk struct {
 
 const mostPoints = 64 // of a chunk
 
-// point adds one if something is not as it was.
+// point adds a point if something has changed.
 func (h *History) point(t *track, path string, at time.Time, p Path, again bool) {
 	now := Point{Holders: len(p.Holders), Waiting: p.Waiting}
 	if p.Queue != nil {

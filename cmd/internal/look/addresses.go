@@ -28,7 +28,8 @@ func (b *AddressBook) Known() (sessions map[string]conn.Remote, asked time.Time,
 
 func NewAddressBook(c *conn.Connection) *AddressBook { return &AddressBook{c: c} }
 
-// Fill adds to a report where the clients are, and how long they are silent.
+// Fill adds to a report where the clients are, and how long they have been
+// silent.
 func (b *AddressBook) Fill(ctx context.Context, r *Report) {
 	if len(r.Contenders) == 0 && r.Queue == nil {
 		return
@@ -57,7 +58,7 @@ func (b *AddressBook) Refresh(ctx context.Context) {
 }
 
 // Hear adds to all reports of a survey where the clients are, and how long they
-// are silent.
+// have been silent.
 func (s *Survey) Hear(ctx context.Context, book *AddressBook) {
 	for i := range s.Recipes {
 		book.Fill(ctx, &s.Recipes[i])
@@ -67,7 +68,7 @@ func (s *Survey) Hear(ctx context.Context, book *AddressBook) {
 // Heard is what a server says about a client.
 type Heard struct {
 	Address   string   `json:"address"`
-	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, for which its session was not heard of
+	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, since its session last sent a packet
 	Timeout   *float64 `json:"session_timeout,omitempty"` // seconds
 }
 

@@ -131,12 +131,11 @@ func HeldName(node string, token int64) string {
 	return fmt.Sprintf("%s@%d", name, token)
 }
 
-// Circle is a set of parties that all need each other, directly or through
-// others.
+// Circle is a set of parties that need each other, directly or through others.
 type Circle []party
 
-// circles finds them. First it leaves out every party that can go: all that it
-// needs can go, or if anyOf is set, one of them.
+// circles finds the circles. First it leaves out every party that can go: all
+// that it needs can go, or if anyOf is set, one of them.
 func circles(all []party, perhaps bool) (found []Circle) {
 	stuck := slices.Repeat([]bool{true}, len(all))
 	isStuck := func(i int) bool { return stuck[i] }

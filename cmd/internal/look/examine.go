@@ -21,9 +21,9 @@ import (
 const mostLooks = 5
 
 // Examine reports the state at one moment, when path was listed: a node that is
-// gone before it is read makes Examine look again. The last time, such a node
-// stays in the report, with all but its name unknown. A path that does not
-// exist is no error: so a line looks before its first contender, and after its
+// gone before it is read makes Examine look again. In the last look such a node
+// stays in the report, with only its name known. A path that does not exist is
+// no error: a line looks like that before its first contender and after its
 // last.
 //
 // Names that are no other recipe's are read in the described dialect d, unless

@@ -52,6 +52,5 @@ func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.No
 	return line, nil
 }
 
-// isMember reports whether a node's name is that of a member in the Kazoo
-// dialect.
+// isMember reports whether a node's name is a member's in the Kazoo dialect.
 func isMember(name string) bool { return strings.HasSuffix(name, layout.MemberSuffix(coord.Kazoo)) }

@@ -40,7 +40,7 @@ type LedgerReport struct {
 	First      []JobReport `json:"first"`      // some that are not done
 
 	all   []once.Result
-	lines []string // the directories of those that somebody may have
+	lines []string // the directories of jobs that somebody may have
 }
 
 // JobReport is a job that is not done.
@@ -119,9 +119,8 @@ func newLedgerReport(ctx context.Context, client *coord.Client, ledger *once.Onc
 	return l, nil
 }
 
-// byTurns returns the options of the clients that make attempts by turns. Those
-// that have given way to others once, as when all clients are changed, are not
-// among them.
+// byTurns returns the options of clients that make attempts by turns. It leaves
+// out options that others have replaced once, as when all clients are changed.
 func byTurns(all []once.Result) []string {
 	first, last := map[string]time.Time{}, map[string]time.Time{}
 	for _, res := range slices.SortedFunc(slices.Values(all), func(a, b once.Result) int { return a.Begun.Compare(b.Begun) }) {

@@ -39,7 +39,7 @@ type QueueReport struct {
 	Consumers int          `json:"consumers"`      // that share the queue or wait; one alone that has enough to do is not counted
 	Dead      int          `json:"dead"`           // in the queue below, at dead
 	Unseen    int          `json:"unacknowledged"` // of these: letters that nobody has acknowledged
-	Options   []string     `json:"options"`        // of these consumers: what they do with items that were delivered in vain
+	Options   []string     `json:"options"`        // of these consumers: what they do with items whose delivery failed
 	Oldest    float64      `json:"oldest"`         // age in seconds of the oldest item that nobody has; 0: there is none
 	First     []ItemReport `json:"first"`          // some claimed ones, and the next ones
 

@@ -27,8 +27,7 @@ type RoundReport struct {
 	crashed bool // it was never closed, and none of its members is left
 }
 
-// inRounds finds out whether there is a double barrier at path, and how it
-// stands.
+// inRounds finds out whether there is a double barrier at path, and its state.
 func (r *Report) inRounds(ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender) (bool, error) {
 	b, err := doublebarrier.New(client, string(path), 1) // the number that is stored counts
 	if err != nil {

@@ -162,8 +162,8 @@ func (c Contender) Who() string {
 	return strconv.Quote(term.Middle(c.Owner, mostOwner))
 }
 
-// Aged is the contender's age as people write it. That of a node that may not
-// be read is not known.
+// Aged is the contender's age as people write it. The age of a node that may
+// not be read is not known.
 func (c Contender) Aged() string {
 	if c.Age == nil {
 		return "unknown"

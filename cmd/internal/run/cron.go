@@ -107,7 +107,8 @@ func (v *CronVerb) parse(now time.Time) (coordcron.Schedule, error) {
 	return s, nil
 }
 
-// wholeSeconds refuses what a schedule would round, or take for a second.
+// wholeSeconds refuses an interval that a schedule would round, or take for a
+// second.
 func wholeSeconds(every string) error {
 	if d, err := time.ParseDuration(every); err != nil || d < time.Second || d%time.Second != 0 {
 		return fmt.Errorf("@every takes whole seconds, at least one")
@@ -147,8 +148,8 @@ func sundays(schedule string) string {
 	return strings.Join(fields, " ")
 }
 
-// description is what this process runs, for those at the same path: of the
-// command's arguments, which may hold secrets, it has a digest.
+// description is what this process runs, for others at the same path. It has a
+// digest of the command's arguments, which may hold secrets.
 func (v *CronVerb) description() string {
 	args := v.argv()
 	digest := sha256.Sum256([]byte(strings.Join(args, "\x00")))
@@ -314,12 +315,12 @@ func stateSummary(state coordcron.State) map[string]any {
 	return summary
 }
 
-// never is the schedule of who only looks.
+// never is the schedule of a client that only looks.
 type never struct{}
 
 func (never) Next(time.Time) time.Time { return time.Time{} }
 
-// onRecord is for those who run nothing.
+// onRecord serves a command line that runs nothing.
 func (v *CronVerb) onRecord(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		made, err := coordcron.New(client, string(v.Path), never{})

@@ -149,8 +149,8 @@ func (p *barrierTask) show() {
 	}
 }
 
-// inOneLine quotes a result that has several lines, or begins as a quoted one:
-// no part of it looks like the line of another member.
+// inOneLine quotes a result that has several lines, or begins with a quote, so
+// that no part of it looks like another member's line.
 func (p *barrierTask) inOneLine(result []byte) string {
 	text := string(bytes.TrimSuffix(result, []byte("\n")))
 	if strings.ContainsAny(text, "\n\r") || strings.HasPrefix(text, `"`) {
@@ -159,8 +159,8 @@ func (p *barrierTask) inOneLine(result []byte) string {
 	return p.streams.Shown([]byte(text))
 }
 
-// reportEach tells something again and again, with --report, until the function
-// that it returns is called.
+// reportEach reports something again and again, with --report, until the
+// returned function is called.
 func (p *barrierTask) reportEach(ctx context.Context, what func(ctx context.Context) (string, error)) (end func()) {
 	if p.verb.Report == nil {
 		return func() {}

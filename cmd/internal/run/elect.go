@@ -173,7 +173,7 @@ const checkDelay = time.Second
 const mostFailures = 3
 
 // health is the check of --health, or nil. running has an element while a
-// process of it does.
+// process of the check runs.
 func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
 	if v.Health == "" {
 		return nil, nil
@@ -271,7 +271,7 @@ func (v *ElectVerb) observe(s *term.Streams, c *conn.Connection) error {
 }
 
 const (
-	// standbyEvery is how often a service manager hears of a wait, unless its
+	// standbyEvery is how often a service manager is told of a wait, unless its
 	// watchdog wants it more often.
 	standbyEvery = 20 * time.Second
 	// standbyMore is how much longer the start of the service may take then.

@@ -37,7 +37,7 @@ func (h holding) unwell() <-chan struct{} {
 	return h.well.Done()
 }
 
-// held is what a hold and a group of them have.
+// held is what a hold and a group of holds have in common.
 type held interface {
 	Done() <-chan struct{}
 	Err() error
@@ -144,8 +144,8 @@ func underItself(path conn.NodePath, own string) error {
 	return term.ExitWith(term.ExitOwnFault, "this process runs under %s already (%s), and would wait for itself for ever", path, own)
 }
 
-// unlessNested waits only if fewer than room of the claims in dir are held by
-// processes that this one runs under. A try does not wait.
+// unlessNested waits only if this process runs under fewer than room of the
+// claims in dir. A try does not wait.
 func unlessNested[H any](client *coord.Client, path conn.NodePath, dir string, room int, acquire acquirer[H]) acquirer[H] {
 	return unlessOwn(client, path, dir, ownAt, room, acquire)
 }
@@ -164,7 +164,8 @@ func unlessOwn[H any](client *coord.Client, path conn.NodePath, at string, ownAt
 }
 
 // sharedUnlessNested is unlessNested for a shared lock: inside of itself it is
-// granted immediately, or waits for a plain one that waits for the outer one.
+// granted immediately, unless a plain lock waits in between, which waits for
+// the outer one.
 func sharedUnlessNested(client *coord.Client, path conn.NodePath, acquire acquirer[*coord.Hold]) acquirer[*coord.Hold] {
 	return func(ctx context.Context, try bool) (*coord.Hold, error) {
 		own, err := ownAt(ctx, client, string(path))

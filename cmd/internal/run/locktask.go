@@ -35,7 +35,7 @@ type lockTask struct {
 
 	client *coord.Client
 	seen   look.Sightings
-	at     atomic.Pointer[conn.NodePath] // of the lock that is waited for, or was in vain
+	at     atomic.Pointer[conn.NodePath] // of the lock that it waits for, or did not get
 	held   holding
 }
 
@@ -179,7 +179,7 @@ func (t *lockTask) summary(held float64, _ error) map[string]any {
 	return summary
 }
 
-// look says who holds the lock, of several the one that is waited for, and the
+// look says who holds the lock (of several, the one that it waits for), and the
 // place in its line.
 func (t *lockTask) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	at := *t.at.Load()

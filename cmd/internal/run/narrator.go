@@ -78,7 +78,7 @@ func (n *narrator) tell(event string, fields map[string]any, format string, args
 // noAttendant is the note that there is none, for the reason why.
 const noAttendant = "no attendant: should this process be killed, others wait for the session timeout: %v"
 
-// observe hears of the session, and of our nodes.
+// observe is told of the session, and of our nodes.
 func (n *narrator) observe(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -182,8 +182,8 @@ func (n *narrator) wait(parent context.Context) (waiting context.Context, over f
 	}
 }
 
-// accompany says what a wait is for until it ends: with --verbose whenever it
-// has changed, and otherwise in a line on a person's terminal.
+// accompany reports what a wait is for, until it ends: with --verbose whenever
+// it has changed, and otherwise in a line on a person's terminal.
 func (n *narrator) accompany(waiting context.Context, client *coord.Client, lookAt looker) {
 	switch notes, ok := n.streams.Err.(*term.Notes); {
 	case n.Verbose:
@@ -209,7 +209,7 @@ func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt 
 	told, pause := "", lookFirst
 	for {
 		select {
-		case <-n.joined: // one's place is known from here on
+		case <-n.joined: // our place is known from here on
 		case <-time.After(pause):
 		case <-waiting.Done():
 			return
@@ -277,8 +277,8 @@ func (n *narrator) stopSelf() {
 	term.StopSelf()
 }
 
-// explain adds to an error that says that a wait was in vain who holds, or how
-// many have come. If one look does not show it in time, it is left out.
+// explain adds to the error of a failed wait who holds, or how many have come,
+// unless one look does not show it in time.
 func (n *narrator) explain(err error, client *coord.Client, lookAt looker) error {
 	status := term.StatusOf(err)
 	if status.Code != term.ExitBusy && status.Code != term.ExitTimeout {

@@ -37,7 +37,7 @@ type queueItem struct {
 	Deliveries int `json:"deliveries"`
 }
 
-// takenItem is one that is not in the queue any more.
+// takenItem is an item that is no longer in the queue.
 type takenItem struct {
 	Path string `json:"path"`
 	term.NodeData
@@ -72,7 +72,7 @@ func (v *queuePut) Run(s *term.Streams, c *conn.Connection) error {
 			added += len(batch)
 			return nil
 		}
-		var all [][]byte // of those that are put together
+		var all [][]byte // items that are put together
 		for item, err := range v.items(s) {
 			if v.Together && err == nil {
 				all = append(all, item)

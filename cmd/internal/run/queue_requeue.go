@@ -11,7 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
-// letters are what a verb is about that does something with dead letters.
+// letters are the dead letters that a verb works on.
 type letters struct {
 	All     bool          `help:"All letters; requeue leaves out those that a consumer has."`
 	Path    conn.NodePath `arg:"" predictor:"path" help:"The queue's path, without /dead."`
@@ -40,8 +40,8 @@ func (v *queueAcknowledge) Run(s *term.Streams, c *conn.Connection) error {
 	return v.each(s, c, "acknowledged", "acknowledged", (*queue.Queue).Acknowledge)
 }
 
-// treat does something with letters up to the first with which it cannot be
-// done, and says with how many it was.
+// treat does something with letters up to the first failure, and returns with
+// how many it did.
 type treat = func(q *queue.Queue, ctx context.Context, letters ...string) (int, error)
 
 // each treats the letters, and says how many, also after an error.

@@ -33,7 +33,7 @@ type sight struct {
 	MoreWaits   int                 `json:"more_waits"`
 	look.Extent
 
-	Silent map[string][2]moment `json:"silent"` // by session: since when, and its timeout in seconds; only those that are silent for longer than is normal
+	Silent map[string][2]moment `json:"silent"` // by session: since when, and its timeout in seconds; only sessions that are silent for longer than is normal
 	past
 }
 

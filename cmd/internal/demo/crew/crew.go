@@ -144,7 +144,7 @@ func (e Event[M]) Failure() error {
 // Members are the processes that were started and not removed since.
 func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
-// Close asks all members to end, and waits until they have. Those that do not
+// Close asks all members to end, and waits until they have. Members that do not
 // are killed. Their messages meanwhile go to hear.
 func (c *Crew[M]) Close(hear func(*M)) {
 	for m := range c.members {
