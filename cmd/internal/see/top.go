@@ -25,24 +25,32 @@ type InspectVerb struct {
 func (v *InspectVerb) Run(s *term.Streams, c *conn.Connection) error {
 	d := c.LineDialect()
 	return c.With(func(ctx context.Context, client *coord.Client) error {
-		return show(ctx, client, d, v.Path, look.NewAddressBook(c), new(look.Sightings), s, s.Page())
+		r, err := examine(ctx, client, d, v.Path, look.NewAddressBook(c), new(look.Sightings))
+		if err != nil {
+			return err
+		}
+		return show(r, s, s.Page())
 	})
 }
 
-// show writes what there is at the path.
-func show(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, book *look.AddressBook, seen *look.Sightings, s *term.Streams, to term.Page) error {
+// examine looks at what there is at the path.
+func examine(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, book *look.AddressBook, seen *look.Sightings) (look.Report, error) {
 	r, err := look.Examine(ctx, client, d, path)
 	if err == nil {
 		err = r.Count(ctx, client)
 	}
 	if err != nil {
-		return err
+		return r, err
 	}
 	book.Fill(ctx, &r)
 	over := seen.Look()
 	seen.Date(&r)
 	over()
 	r.Odd = r.Oddities()
+	return r, nil
+}
+
+func show(r look.Report, s *term.Streams, to term.Page) error {
 	if s.JSON {
 		return term.WriteJSON(s.Out, r)
 	}
@@ -51,18 +59,56 @@ func show(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.
 }
 
 type TopVerb struct {
-	Every time.Duration `default:"1s" positive:"" help:"How often to look."`
-	Path  conn.NodePath `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
+	Every time.Duration  `default:"1s" positive:"" help:"How often to look."`
+	Since *time.Duration `placeholder:"D" positive:"" help:"Draw the last D (up to 2h) of what this process saw. On a terminal the default is 5m; elsewhere nothing is drawn without it."`
+	Path  conn.NodePath  `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
+}
+
+// Validate is called by kong.
+func (v *TopVerb) Validate() error {
+	if v.Since != nil && *v.Since > keepPast {
+		return fmt.Errorf("--since %v: no more than %v is remembered", *v.Since, keepPast)
+	}
+	return nil
+}
+
+// drawn is how much of the past top draws; 0: none.
+func (v *TopVerb) drawn(s *term.Streams) time.Duration {
+	switch {
+	case s.JSON:
+		return 0
+	case v.Since != nil:
+		return *v.Since
+	case hasScreen(s):
+		return 5 * time.Minute
+	}
+	return 0
 }
 
 // Run shows what inspect shows, again and again, until q is typed or it is
-// interrupted.
+// interrupted, and what was so before.
 func (v *TopVerb) Run(s *term.Streams, c *conn.Connection) error {
 	book, seen, d := look.NewAddressBook(c), new(look.Sightings), c.LineDialect()
+	since, past := v.drawn(s), newRecorder(nil, v.Every)
 	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *term.Streams, to term.Page) error {
-		return show(ctx, client, d, v.Path, book, seen, s, to)
+		began, stamps := time.Now(), map[string]string(nil)
+		if past.client = client; since > 0 {
+			stamps = past.stamps(ctx)
+		}
+		r, err := examine(ctx, client, d, v.Path, book, seen)
+		if err != nil {
+			return err
+		}
+		if since > 0 {
+			past.see(&look.Survey{Recipes: []look.Report{r}}, stamps, book, began)
+			newTimeline(past.history, r.Path, time.Now(), since).write(to)
+		}
+		return show(r, s, to)
 	})
 }
+
+// hasScreen reports whether the output is a terminal that can be erased.
+func hasScreen(s *term.Streams) bool { return term.IsTerminal(s.Out) && os.Getenv("TERM") != "dumb" }
 
 // repeat shows something again and again, until q is typed or it is
 // interrupted. It outlasts the servers. In JSON, show writes to the streams,
@@ -98,7 +144,7 @@ func once(ctx context.Context, s *term.Streams, c *conn.Connection, client *coor
 	if err := show(asking, client, s, term.Page{Writer: &text, Columns: s.Page().Columns}); err != nil || s.JSON {
 		return err
 	}
-	if !term.IsTerminal(s.Out) || os.Getenv("TERM") == "dumb" {
+	if !hasScreen(s) {
 		fmt.Fprintln(&text)
 		_, err := text.WriteTo(s.Out)
 		return err
