@@ -174,10 +174,11 @@ func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 	require.Equal(t, term.ExitLost, p.Exit())
 }
 
-func TestADemoShowsItsProgressOnATerminal(t *testing.T) {
+func TestADemoShowsItsProgressAndItsKillsOnATerminal(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--unsafe", "--workers", "2", "--stock", "100", "--kill", "0")
-	tty.Sees("of 100")
+	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--workers", "2", "--stock", "100", "--kill", "1")
+	tty.Sees("█✗░")
+	tty.Sees(" of 100")
 	tty.Sees(`"demo":"stock"`)
 }
 

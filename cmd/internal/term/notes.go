@@ -157,9 +157,11 @@ func (s *Streams) Tell(object map[string]any) {
 // Progress is a line on a terminal that is rewritten again and again. On
 // anything else it is nothing.
 type Progress struct {
-	streams *Streams
-	live    bool
-	shown   time.Time
+	streams   *Streams
+	live      bool
+	shown     time.Time
+	done, all int
+	marks     []int
 }
 
 func NewProgress(s *Streams) *Progress {
@@ -169,11 +171,20 @@ func NewProgress(s *Streams) *Progress {
 // Show replaces the line by a bar and how much it is, but not more often than
 // eyes can follow.
 func (p *Progress) Show(done, all int) {
-	if !p.live || time.Since(p.shown) < 40*time.Millisecond {
-		return
+	p.done, p.all = done, all
+	if time.Since(p.shown) >= 40*time.Millisecond {
+		p.draw()
 	}
-	p.shown = time.Now()
-	fmt.Fprint(p.streams.Out, eraseLine+gauge(done, all, Width(p.streams.Out)))
+}
+
+// Mark marks on the bar how far it had come when something happened.
+func (p *Progress) Mark(done int) { p.marks = append(p.marks, done) }
+
+func (p *Progress) draw() {
+	if p.live && p.all > 0 {
+		p.shown = time.Now()
+		fmt.Fprint(p.streams.Out, eraseLine+gauge(p.done, p.all, Width(p.streams.Out), p.marks))
+	}
 }
 
 // Tell prints a line for good, above the moving one.
@@ -181,19 +192,26 @@ func (p *Progress) Tell(format string, args ...any) {
 	if p.streams.JSON {
 		return
 	}
-	p.Clear()
+	p.erase()
 	fmt.Fprintf(p.streams.Out, format+"\n", args...)
+	p.draw()
 }
 
+// Clear erases the line until Show draws it again.
 func (p *Progress) Clear() {
+	p.erase()
+	p.all = 0
+}
+
+func (p *Progress) erase() {
 	if p.live {
 		fmt.Fprint(p.streams.Out, eraseLine)
 	}
 }
 
-// gauge draws done of all on a line of so many columns: a longer one would
-// break, and stay.
-func gauge(done, all, columns int) string {
+// gauge draws done of all, and marks, on a line of so many columns: a longer
+// one would break, and stay.
+func gauge(done, all, columns int, marks []int) string {
 	const longest = 40
 	text := fmt.Sprintf("%d of %d", done, all)
 	width := min(longest, columns-len(text)-4)
@@ -204,5 +222,9 @@ func gauge(done, all, columns int) string {
 	if all > 0 {
 		n = min(width, width*done/all)
 	}
-	return "  " + strings.Repeat("█", n) + strings.Repeat("░", width-n) + " " + text
+	bar := []rune(strings.Repeat("█", n) + strings.Repeat("░", width-n))
+	for _, mark := range marks {
+		bar[min(width-1, width*mark/max(1, all))] = '✗'
+	}
+	return "  " + string(bar) + " " + text
 }

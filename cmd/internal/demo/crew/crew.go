@@ -46,6 +46,7 @@ type Event[M any] struct {
 type Audience interface {
 	Tell(format string, args ...any)
 	Show(done, all int) // how far it has come
+	Mark(done int)      // that something happened there
 }
 
 // New returns a crew without members.

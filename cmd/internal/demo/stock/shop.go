@@ -145,6 +145,7 @@ func (s *Shop) hear(from *crew.Member, m *message) {
 		from.Kill()
 		s.result.Kills++
 		s.killed = time.Now()
+		s.Mark(len(s.known))
 		s.Tell("  ✗ %4d sold  killed process %d %s (%d left)", len(s.known), from.PID(), m.Halt, m.Left)
 	case m.Empty:
 		if from != s.victim {

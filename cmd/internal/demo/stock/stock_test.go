@@ -85,6 +85,8 @@ func (a *audience) Show(sold, _ int) {
 	}
 }
 
+func (*audience) Mark(int) {}
+
 func shop(t *testing.T, role string, sellers, units, kills int) (*Shop, *audience) {
 	watching, file := &audience{}, filepath.Join(t.TempDir(), "stock")
 	return &Shop{
