@@ -10,8 +10,6 @@ var holds = []mutant{
 		"watchDelay", `watchLater = 250 * time.Millisecond`, `watchLater = time.Hour`),
 	off("a node that was seen again is watched soon", in(coord, "TestAHoldThatWasFarFromItsTurn"),
 		"Node.Seen", `n.WatchSooner()`, ""),
-	off("a claim that is left ends the wait for its turn", in(coord, "TestAWaitForTheTurnOfAClaimThatIsLeft"),
-		"claim.beginRemoval", `cl.waker.Wake()`, ""),
 	off("a window found closed ends no hold that is granted since", in(coord, "TestAHoldGrantedSinceTheWindow"),
 		"claim.losing", `time.Now().Before(cl.sess.Deadline())`, `false`),
 	off("the end of the session ends claims", in(coord, "TestAHoldIsLostWithItsSession"),
