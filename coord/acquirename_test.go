@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -38,11 +39,11 @@ func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
 }
 
 // namesOf claims the names.
-func (b bubble) namesOf(c *coord.Client, specs []coord.NameSpec) *recipe.Group {
+func (b bubble) namesOf(c *coord.Client, specs []coord.NameSpec) *hold.Set {
 	b.Helper()
 	holds, err := recipe.AcquireNames(b.Context(), c, specs...)
 	require.NoError(b, err)
-	return recipe.NewGroup(holds[0], holds[1:]...)
+	return hold.NewSet(holds[0], holds[1:]...)
 }
 
 // strikeNames lets a fault strike the transaction of several names.
@@ -199,7 +200,7 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 		}
 
 		foreign := b.hold(recipe.AcquireName(b.Context(), admin, coord.NameSpec{Path: "/names/foreign"}))
-		mixed := recipe.NewGroup(g.Holds()[0], foreign)
+		mixed := hold.NewSet(g.Holds()[0], foreign)
 		require.ErrorIs(b, b.once(c).Release(b.Context(), mixed.Holds()), coord.ErrInvalid)
 		require.NoError(b, mixed.Release(b.Context()))
 		require.NoError(b, b.once(c).Release(b.Context(), g.Holds()[2:], deletions[2]))

@@ -12,9 +12,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/once"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/coord/slots"
@@ -59,10 +59,10 @@ var bounded = map[string]func(ctx context.Context, c *coord.Client, b bounds, f 
 		m := must(lock.New(c, "/bounded", options(b, lock.MaxHold, lock.StopGrace)...))
 		return m.Do(ctx, func(ctx context.Context, h *coord.Hold) error { f(ctx, h); return ctx.Err() })
 	},
-	"lock, by recipe.Do with TryAcquire": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
+	"lock, by hold.Do with TryAcquire": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
 		m := must(lock.New(c, "/bounded", options(b, lock.MaxHold, lock.StopGrace)...))
 		for {
-			err := recipe.Do(ctx, m.TryAcquire, func(ctx context.Context, h *coord.Hold) error { f(ctx, h); return ctx.Err() })
+			err := hold.Do(ctx, m.TryAcquire, func(ctx context.Context, h *coord.Hold) error { f(ctx, h); return ctx.Err() })
 			if !errors.Is(err, coord.ErrBusy) {
 				return err
 			}
@@ -72,7 +72,7 @@ var bounded = map[string]func(ctx context.Context, c *coord.Client, b bounds, f 
 	"several locks": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
 		opts := options(b, lock.MaxHold, lock.StopGrace)
 		all := must(lock.NewMulti(must(lock.New(c, "/bounded", opts...)), must(lock.New(c, "/beside", opts...))))
-		return all.Do(ctx, func(ctx context.Context, g *recipe.Group) error { f(ctx, g.Holds()[1]); return ctx.Err() })
+		return all.Do(ctx, func(ctx context.Context, g *hold.Set) error { f(ctx, g.Holds()[1]); return ctx.Err() })
 	},
 	"the shared lock, written": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
 		l := must(rwlock.New(c, "/bounded", options(b, rwlock.MaxHold, rwlock.StopGrace)...))
@@ -153,7 +153,7 @@ func TestF74AFunctionThatHangsLosesItsHoldAfterTheGrace(t *testing.T) {
 				<-held.Done()
 				require.Equal(b, time.Minute, time.Since(begun))
 				require.ErrorIs(b, held.Err(), coord.ErrLost)
-				require.ErrorIs(b, held.Err(), recipe.ErrHeldTooLong)
+				require.ErrorIs(b, held.Err(), hold.ErrHeldTooLong)
 				require.ErrorIs(b, held.Err(), context.Canceled, "why the function was to end")
 				next := <-other.begun
 				require.Greater(b, next.Session(), int64(0))
@@ -198,13 +198,13 @@ func TestF74WhatLastsTooLongIsAskedToEndAndThenGivenUp(t *testing.T) {
 				other := hang(b, run, bounds{})
 				<-one.ctx.Done()
 				require.Equal(b, time.Hour, time.Since(begun))
-				require.ErrorIs(b, context.Cause(one.ctx), recipe.ErrHeldTooLong)
+				require.ErrorIs(b, context.Cause(one.ctx), hold.ErrHeldTooLong)
 				require.NoError(b, held.Err())
 				zktest.Receive(b, time.Second, held.Revoked(), "the request")
 				<-held.Done()
 				require.InDelta(b, time.Hour+time.Minute, time.Since(begun), float64(time.Second))
 				require.ErrorIs(b, held.Err(), coord.ErrLost)
-				require.ErrorIs(b, held.Err(), recipe.ErrHeldTooLong)
+				require.ErrorIs(b, held.Err(), hold.ErrHeldTooLong)
 				require.NoError(b, (<-other.begun).Err())
 				require.Error(b, one.end())
 				require.Error(b, other.end())

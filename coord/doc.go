@@ -1,30 +1,18 @@
-// Package coord holds the primitives of coordination on Apache ZooKeeper, of
-// which the recipes in the folders below are made, and of which you can make
-// your own.
+// Package coord keeps a session with an Apache ZooKeeper ensemble and the holds
+// in it: a lock, a leadership, a permit. The recipes that grant them are in the
+// folders below.
 //
 // # What
 //
-// A [Client] keeps a session with the ensemble. A claim is an ephemeral node of
-// its own; the claims of one directory stand in a [Line], in the order of their
-// creation. A [Rule] says, by those ahead of a claim, whether its turn has come
-// and which of them to wait for. A granted claim is a [Hold]:
-//
-//	Join   create <dir>/_c_<guid>-<kind>-, ephemeral and sequential
-//	Line   the directory's contenders, sorted by creation
-//	Rule   func(ahead) (which to wait for, granted), all a recipe supplies
-//	Turn   granted, or watch those, and look again when one of them goes
-//	Held   Done, Err, Context, Token, Txn, Revoked: what others may ask it
-//	Hold   a Held that its owner ends: Release
-//
-// recipe.Acquire and recipe.TryAcquire do all of that; [First] is the usual
-// rule. recipe.Join joins a line in which nobody waits. A claim of a name
-// (recipe.AcquireName, recipe.AcquireNames) stands in no line. [Client.Wait]
-// waits for any other condition: a look reads nodes through a [View], and is
-// called again when any of them has changed. recipe.EnsembleTime is the clock
-// for what clients decide for each other. Package recipe has the rest that
-// recipes share: data that clients agree on, several holds as one, an iterator
-// over a look, checks of arguments. Package event names the events that
-// [WithObserver] is told.
+// A [Client] keeps the session from [Open] to [Client.Close], and [Client.Info]
+// describes it. A recipe, made of a client and a path, grants a [Hold]: Done,
+// Err and Context say whether it lasts; Release ends it. A [Held] is one that
+// others may only ask. [Client.Wait] waits for any other condition: a look
+// reads nodes through a [View], and is called again when any of them has
+// changed. [Client.Get], [Client.Txn] and the like read and write nodes. What
+// fails matches one of the errors below (errors.Is). Package hold runs a
+// function while a hold lasts, and has several holds count as one; package
+// event names what [WithObserver] hears.
 //
 // # Guarantees
 //
@@ -108,4 +96,21 @@
 // Requests of more than 1 KiB wait while the link has as much to carry as it
 // can in T/16. The first one of more than 64 KiB, and one after T without such,
 // costs two reads of nothing, to see what the link bears.
+//
+// # For authors of recipes
+//
+// A claim is an ephemeral node; a directory's claims stand in a [Line], in the
+// order of their creation. A [Spec] describes a claim. A [Rule] says, by those
+// ahead of a claim, whether its turn has come and which of them to wait for;
+// [First] is the usual one. A recipe supplies these two:
+//
+//	Join   create <dir>/_c_<guid>-<kind>-, ephemeral and sequential
+//	Line   the directory's contenders, sorted by creation
+//	Rule   func(ahead []Contender) (which to wait for, granted)
+//	Turn   granted, or watch those, and look again when one of them goes
+//
+// recipe.Acquire and recipe.TryAcquire do that; recipe.Join joins a line in
+// which nobody waits. A claim of a name ([NameSpec], recipe.AcquireName) stands
+// in no line. recipe.EnsembleTime is the clock for what clients decide for each
+// other. Package recipe has the rest that recipes share.
 package coord

@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -35,10 +36,10 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 		"group": func(ctx context.Context, b bubble, c *coord.Client, cutOff func()) error {
 			h := b.acquire(c)
 			cutOff()
-			return recipe.NewGroup(h).Release(ctx)
+			return hold.NewSet(h).Release(ctx)
 		},
 		"do": func(ctx context.Context, _ bubble, c *coord.Client, cutOff func()) error {
-			return recipe.Do(ctx, acquiring(c), func(context.Context, *coord.Hold) error {
+			return hold.Do(ctx, acquiring(c), func(context.Context, *coord.Hold) error {
 				cutOff()
 				return nil
 			})
@@ -113,7 +114,7 @@ func TestDoEndsWithAContextThatEndsJustBeforeItReleases(t *testing.T) {
 					begun = time.Now()
 				}}, err
 			}
-			err := recipe.Do(ctx, acquire, func(context.Context, late) error {
+			err := hold.Do(ctx, acquire, func(context.Context, late) error {
 				b.cutOff(c)
 				if before > 0 {
 					cancel()
@@ -292,9 +293,9 @@ func acquiring(c *coord.Client) func(context.Context) (*coord.Hold, error) {
 func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
-		err := recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { return boom })
+		err := hold.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { return boom })
 		require.Equal(b, boom, err)
-		require.NoError(b, recipe.Do(b.Context(), acquiring(c), func(_ context.Context, h *coord.Hold) error {
+		require.NoError(b, hold.Do(b.Context(), acquiring(c), func(_ context.Context, h *coord.Hold) error {
 			return h.Release(b.Context())
 		}), "what f itself released was not lost")
 	})
@@ -303,7 +304,7 @@ func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 func TestDoReportsALossBesideTheErrorOfItsFunction(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
-		err := recipe.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {
+		err := hold.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {
 			require.NoError(b, b.Server.ExpireSession(h.Session()))
 			<-ctx.Done()
 			return boom
@@ -321,7 +322,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.PanicsWithValue(b, "boom", func() {
-			_ = recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
+			_ = hold.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
 		})
 		require.Zero(b, b.owned(c.Info().SessionID))
 	})
@@ -336,7 +337,7 @@ func TestDoEndsWithItsContextAlsoWhenTheServerHangs(t *testing.T) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			var begun time.Time
-			err := recipe.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
+			err := hold.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
 				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial})
 				b.Cleanup(cut.Heal)
 				begun = time.Now()

@@ -20,6 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/fence"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/queue"
@@ -77,20 +78,20 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"election.Health": func() error {
 				return coordtest.Err(election.New(c, "/election", election.Health(time.Second, 1, nil)))
 			},
-			"fence.Check":       func() error { return invalid(fence.Check(ctx, 7, nil)) },
-			"fence.NewHandler":  func() error { return invalid(coordtest.Err(fence.NewHandler(fence.Memory(), nil, nil))) },
-			"lock.Mutex.Do":     func() error { return mutex.Do(ctx, nil) },
-			"lock.Node.Do":      func() error { return sure(lock.NewNode(c, "/node")).Do(ctx, nil) },
-			"lock.NodeData":     func() error { return coordtest.Err(lock.NewNode(c, "/node", lock.NodeData(nil))) },
-			"lock.Multi.Do":     func() error { return sure(lock.NewMulti(mutex)).Do(ctx, nil) },
-			"once.Once.Do":      func() error { return coordtest.Err(ledger.Do(ctx, "key", nil)) },
-			"once.Once.TryDo":   func() error { return coordtest.Err(ledger.TryDo(ctx, "key", nil)) },
-			"queue.Queue.Run":   func() error { return sure(queue.New(c, "/queue")).Run(ctx, nil) },
-			"queue.OnEnd":       func() error { return coordtest.Err(queue.New(c, "/queue", queue.OnEnd(nil))) },
-			"shards.OnEvent":    func() error { return coordtest.Err(shards.New(c, "/shards", shards.OnEvent(nil))) },
-			"recipe.NewHealth":  func() error { return coordtest.Err(recipe.NewHealth(time.Second, 1, nil)) },
-			"recipe.Do":         func() error { return recipe.Do(ctx, mutex.Acquire, nil) },
-			"recipe.Do acquire": func() error { return recipe.Do(ctx, nil, func(context.Context, *coord.Hold) error { return nil }) },
+			"fence.Check":      func() error { return invalid(fence.Check(ctx, 7, nil)) },
+			"fence.NewHandler": func() error { return invalid(coordtest.Err(fence.NewHandler(fence.Memory(), nil, nil))) },
+			"lock.Mutex.Do":    func() error { return mutex.Do(ctx, nil) },
+			"lock.Node.Do":     func() error { return sure(lock.NewNode(c, "/node")).Do(ctx, nil) },
+			"lock.NodeData":    func() error { return coordtest.Err(lock.NewNode(c, "/node", lock.NodeData(nil))) },
+			"lock.Multi.Do":    func() error { return sure(lock.NewMulti(mutex)).Do(ctx, nil) },
+			"once.Once.Do":     func() error { return coordtest.Err(ledger.Do(ctx, "key", nil)) },
+			"once.Once.TryDo":  func() error { return coordtest.Err(ledger.TryDo(ctx, "key", nil)) },
+			"queue.Queue.Run":  func() error { return sure(queue.New(c, "/queue")).Run(ctx, nil) },
+			"queue.OnEnd":      func() error { return coordtest.Err(queue.New(c, "/queue", queue.OnEnd(nil))) },
+			"shards.OnEvent":   func() error { return coordtest.Err(shards.New(c, "/shards", shards.OnEvent(nil))) },
+			"hold.NewHealth":   func() error { return coordtest.Err(hold.NewHealth(time.Second, 1, nil)) },
+			"hold.Do":          func() error { return hold.Do(ctx, mutex.Acquire, nil) },
+			"hold.Do acquire":  func() error { return hold.Do(ctx, nil, func(context.Context, *coord.Hold) error { return nil }) },
 			"recipe.Observe": func() error {
 				return coordtest.Last(recipe.Observe(ctx, c, "/r", nil, func(a, b int) bool { return a == b }))
 			},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -41,7 +42,7 @@ func (p *Pair) Acquire(ctx context.Context) (*coord.Hold, error) {
 
 // Do runs f while holding.
 func (p *Pair) Do(ctx context.Context, f func(context.Context, *coord.Hold) error) error {
-	return recipe.Do(ctx, p.Acquire, f)
+	return hold.Do(ctx, p.Acquire, f)
 }
 
 func Example_pair() {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -266,13 +267,13 @@ func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 }
 
 // inGroup makes a group of holds in the directories /0, /1 and so on.
-func (b bubble) inGroup(c *coord.Client, n int) (*recipe.Group, []*coord.Hold) {
+func (b bubble) inGroup(c *coord.Client, n int) (*hold.Set, []*coord.Hold) {
 	b.Helper()
 	var holds []*coord.Hold
 	for i := range n {
 		holds = append(holds, b.stand(c, coord.Spec{Line: groupLine(i), Kind: "member"}))
 	}
-	return recipe.NewGroup(holds[0], holds[1:]...), holds
+	return hold.NewSet(holds[0], holds[1:]...), holds
 }
 
 func groupLine(i int) coord.Line { return coord.Line{Dir: "/" + string(rune('0'+i))} }
@@ -384,7 +385,7 @@ func TestWhoJoinsListsTheOthersForOneRequest(t *testing.T) {
 func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		g := recipe.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<12)...)
+		g := hold.NewSet(h, slices.Repeat([]*coord.Hold{h}, 1<<12)...)
 		asked := g.Revoked()
 		require.NoError(b, inspect.Revoke(b.Context(), c, h.Node()))
 		time.Sleep(time.Second)

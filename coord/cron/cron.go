@@ -84,11 +84,11 @@ func ofLedger(opt once.Option) Option {
 
 // MaxHold bounds how long a slot is run: after d it is asked to end, and after
 // grace more it has lost its hold, and another client may run it again, or the
-// next slot if no [Attempts] are left. See [recipe.Bound.MaxHold].
+// next slot if no [Attempts] are left. See [hold.Bound.MaxHold].
 func MaxHold(d, grace time.Duration) Option { return ofRuns(once.MaxHold(d, grace)) }
 
 // StopGrace bounds how long the function of [Cron.Run] may go on with its slot
-// after its context has ended. See [recipe.Bound.StopGrace].
+// after its context has ended. See [hold.Bound.StopGrace].
 func StopGrace(d time.Duration) Option { return ofRuns(once.StopGrace(d)) }
 
 func ofRuns(opt once.Option) Option {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -22,10 +23,10 @@ import (
 type Election struct {
 	client *coord.Client
 	line   coord.Line
-	health *recipe.Health       // nil without [Health]
+	health *hold.Health         // nil without [Health]
 	newest atomic.Pointer[Term] // for [Election.Leading]
 	rank   *int                 // nil without [Priority]
-	bound  recipe.Bound
+	bound  hold.Bound
 }
 
 // Option sets something about the candidates that an [Election] makes.
@@ -34,7 +35,7 @@ type Option func(*Election) error
 // Health has [Election.Run] call check every so often, while it waits for
 // its election and while it leads. When the check has failed that many times in
 // a row, the candidate leaves the line, or the term's context ends, with a
-// cause that matches [recipe.ErrUnwell], and the term is resigned as soon as
+// cause that matches [hold.ErrUnwell], and the term is resigned as soon as
 // the function has returned. Run stands again, at the end of the line, when the
 // check succeeds; it does not stand before a check has succeeded either.
 //
@@ -44,19 +45,19 @@ type Option func(*Election) error
 // returns when its context ends.
 func Health(every time.Duration, failures int, check func(ctx context.Context) error) Option {
 	return func(e *Election) (err error) {
-		e.health, err = recipe.NewHealth(every, failures, check)
+		e.health, err = hold.NewHealth(every, failures, check)
 		return err
 	}
 }
 
 // MaxHold bounds how long a term lasts: after d the leader is asked to step
-// down, and after grace more it has lost the term. See [recipe.Bound.MaxHold].
+// down, and after grace more it has lost the term. See [hold.Bound.MaxHold].
 func MaxHold(d, grace time.Duration) Option {
 	return func(e *Election) error { return e.bound.MaxHold(d, grace) }
 }
 
 // StopGrace bounds how long the function of [Election.Run] may lead on after
-// its context has ended: see [recipe.Bound.StopGrace]. The next candidate leads
+// its context has ended: see [hold.Bound.StopGrace]. The next candidate leads
 // then; Run waits for the function all the same.
 func StopGrace(d time.Duration) Option {
 	return func(e *Election) error { return e.bound.StopGrace(d) }
@@ -249,7 +250,7 @@ func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func
 		begun = time.Now()
 		err = serve(ctx, well, term, lead)
 	}
-	if ctx.Err() == nil && errors.Is(context.Cause(well), recipe.ErrUnwell) {
+	if ctx.Err() == nil && errors.Is(context.Cause(well), hold.ErrUnwell) {
 		err = nil
 		recipe.Report(e.client, slog.LevelWarn, event.Event{
 			Kind: event.Failed, Path: e.line.Dir, Err: fmt.Errorf("the candidate resigns, or leaves the line: %w", context.Cause(well)),

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
-	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
@@ -78,7 +78,7 @@ func TestASickLeaderResignsAndStandsAgainWhenItIsWell(t *testing.T) {
 		ill := time.Now()
 		ail(&a, true)
 		ended := <-over
-		require.ErrorIs(b, context.Cause(ended), recipe.ErrUnwell)
+		require.ErrorIs(b, context.Cause(ended), hold.ErrUnwell)
 		if a.sick.Load() {
 			require.ErrorIs(b, context.Cause(ended), errDisk)
 			require.LessOrEqual(b, time.Since(ill), failures*every)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -20,7 +20,7 @@ func endsTooLate(t testing.TB, h *coord.Hold) {
 	t.Helper()
 	zktest.Receive(t, coordtest.Soon, h.Done(), "the end of the hold")
 	require.ErrorIs(t, h.Err(), coord.ErrLost)
-	require.ErrorIs(t, h.Err(), recipe.ErrHeldTooLong)
+	require.ErrorIs(t, h.Err(), hold.ErrHeldTooLong)
 }
 
 func TestAHoldThatLastsTooLongIsAskedForAndThenEnds(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAHoldThatLastsTooLongIsAskedForAndThenEnds(t *testing.T) {
 		require.True(b, coordtest.Call(b, m.Contenders)[0].Revoked)
 		require.NoError(b, h.Err())
 		<-held.Done()
-		require.ErrorIs(b, context.Cause(held), recipe.ErrHeldTooLong)
+		require.ErrorIs(b, context.Cause(held), hold.ErrHeldTooLong)
 		require.Equal(b, time.Hour+time.Minute, time.Since(begun))
 		endsTooLate(b, h)
 		other := <-next
@@ -74,7 +74,7 @@ func TestADoThatLastsTooLongSaysSo(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(b, err, coord.ErrLost)
-		require.ErrorIs(b, err, recipe.ErrHeldTooLong)
+		require.ErrorIs(b, err, hold.ErrHeldTooLong)
 		h := coordtest.Call(b, m.TryAcquire)
 		<-h.Done()
 		endsTooLate(b, h)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -16,7 +17,7 @@ type Mutex struct {
 	client *coord.Client
 	spec   coord.Spec
 	local  *local // nil without [LocalQueue] and [Linger]
-	bound  recipe.Bound
+	bound  hold.Bound
 	delay  time.Duration
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -76,14 +77,14 @@ func isNil(l Acquirer) bool {
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
 // all of them together, and not the holds. A request to give one of them up
 // ([coord/inspect.Revoke]) that comes meanwhile shows in the group, once it has
-// all. The [recipe.Group] returned ends when the first of its holds does; its
+// all. The [hold.Set] returned ends when the first of its holds does; its
 // members are in the order of their paths.
 //
 // When an acquired lock is lost while Acquire waits for another, it releases
 // all of them and begins again. When it returns an error, no lock is held.
 // Failed releases are reported with the error, by go-multierror. The cost is
 // the sum of the locks, one after the other.
-func (m *Multi) Acquire(ctx context.Context) (*recipe.Group, error) {
+func (m *Multi) Acquire(ctx context.Context) (*hold.Set, error) {
 	for {
 		g, lost, err := m.all(ctx, Acquirer.Acquire)
 		switch {
@@ -98,19 +99,19 @@ func (m *Multi) Acquire(ctx context.Context) (*recipe.Group, error) {
 
 // TryAcquire takes all the locks if all are free, and fails with
 // [coord.ErrBusy] if one is not: the error names it.
-func (m *Multi) TryAcquire(ctx context.Context) (*recipe.Group, error) {
+func (m *Multi) TryAcquire(ctx context.Context) (*hold.Set, error) {
 	g, _, err := m.all(ctx, Acquirer.TryAcquire)
 	return g, err
 }
 
-// Do runs f while holding all the locks; see [recipe.Do] for what it returns.
-func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *recipe.Group) error) error {
-	return recipe.Do(ctx, m.Acquire, f)
+// Do runs f while holding all the locks; see [hold.Do] for what it returns.
+func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *hold.Set) error) error {
+	return hold.Do(ctx, m.Acquire, f)
 }
 
 // all acquires the locks in turn. It reports whether it failed because a lock
 // that was acquired already was lost.
-func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *recipe.Group, lost bool, err error) {
+func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *hold.Set, lost bool, err error) {
 	var holds []*coord.Hold
 	waiting := ctx // ends, too, when a hold is lost
 	for _, l := range m.locks {
@@ -125,7 +126,7 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 		holds = append(holds, h)
 		waiting = h.Context(recipe.Patient(waiting))
 	}
-	g = recipe.NewGroup(holds[0], holds[1:]...)
+	g = hold.NewSet(holds[0], holds[1:]...)
 	if err := g.Err(); err != nil {
 		return nil, true, release(ctx, holds, err)
 	}
@@ -143,5 +144,5 @@ func release(ctx context.Context, holds []*coord.Hold, why error) error {
 	}
 	releasing, cancel := recipe.Grace(ctx)
 	defer cancel()
-	return recipe.Joined(why, recipe.NewGroup(holds[0], holds[1:]...).Release(releasing))
+	return recipe.Joined(why, hold.NewSet(holds[0], holds[1:]...).Release(releasing))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -45,8 +45,8 @@ func ExampleMulti() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = all.Do(ctx, func(ctx context.Context, g *recipe.Group) error {
-		fmt.Println("holding", len(g.Holds()), "locks:", ctx.Err())
+	err = all.Do(ctx, func(ctx context.Context, s *hold.Set) error {
+		fmt.Println("holding", len(s.Holds()), "locks:", ctx.Err())
 		return nil
 	})
 	fmt.Println("done:", err)

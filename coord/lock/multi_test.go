@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -97,7 +97,7 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 			for range 2 {
 				wg.Go(func() {
 					for range 10 {
-						err := m.Do(coordtest.Limited(t), func(context.Context, *recipe.Group) error {
+						err := m.Do(coordtest.Limited(t), func(context.Context, *hold.Set) error {
 							defer inside.Add(-1)
 							assert.EqualValues(t, 1, inside.Add(1), "so many hold all the locks")
 							return nil

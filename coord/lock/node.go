@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -83,9 +84,9 @@ func (n *Node) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return h, err
 }
 
-// Do runs f while holding the lock; see [recipe.Do] for what it returns.
+// Do runs f while holding the lock; see [hold.Do] for what it returns.
 func (n *Node) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return recipe.Do(ctx, n.Acquire, f)
+	return hold.Do(ctx, n.Acquire, f)
 }
 
 // Client returns the client the lock was made with.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
@@ -31,7 +32,7 @@ type Once struct {
 	keep     time.Duration // 0: for ever
 	last     int           // 0: all
 	failOnce bool
-	bound    recipe.Bound
+	bound    hold.Bound
 }
 
 // Option sets something about a [Once].
@@ -92,13 +93,13 @@ func KeepLast(n int) Option {
 
 // MaxHold bounds how long a run lasts: after d it is asked to end, and after
 // grace more it has lost its hold, and another client may run the job again.
-// See [recipe.Bound.MaxHold].
+// See [hold.Bound.MaxHold].
 func MaxHold(d, grace time.Duration) Option {
 	return func(o *Once) error { return o.bound.MaxHold(d, grace) }
 }
 
 // StopGrace bounds how long the function of [Once.Do] may go on with its job
-// after its context has ended. See [recipe.Bound.StopGrace].
+// after its context has ended. See [hold.Bound.StopGrace].
 func StopGrace(d time.Duration) Option {
 	return func(o *Once) error { return o.bound.StopGrace(d) }
 }

@@ -367,7 +367,7 @@ func (r *Run) end(ctx context.Context, data []byte, failure error) (record, erro
 
 // Bounded returns the context that [Once.Do] gives to its function, for those
 // who do the job themselves, and a function to call when it is done: see
-// [recipe.Bound.Context].
+// [hold.Bound.Context].
 func (r *Run) Bounded(ctx context.Context) (inside context.Context, returned func()) {
 	return r.job.bound.Context(ctx, r.hold)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/queue/internal/dispatch"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -168,7 +169,7 @@ func (q *Queue) Close(ctx context.Context) error {
 	if len(holds) == 0 {
 		return nil
 	}
-	return q.explain("close", recipe.NewGroup(holds[0], holds[1:]...).Release(ctx))
+	return q.explain("close", hold.NewSet(holds[0], holds[1:]...).Release(ctx))
 }
 
 // untilClosed returns a context that ends with ctx, or when the queue is

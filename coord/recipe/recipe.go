@@ -1,55 +1,15 @@
 // Package recipe has what recipes on package coord have in common besides its
-// primitives: data that clients agree on, holds that count as one, a call that
-// runs while a hold lasts, an iterator over what a look reads, and checks of
-// arguments.
+// primitives: data that clients agree on, an iterator over what a look reads,
+// and checks of arguments.
 package recipe
 
 import (
 	"context"
-	"errors"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
-
-// held is a [coord.Hold], a [Group], or the like.
-type held interface {
-	Context(parent context.Context) context.Context
-	Err() error
-	Release(ctx context.Context) error
-}
-
-// Do acquires, runs f while the hold lasts, and releases the hold, also when f
-// panics. f's context ends when the hold does; its cause says why. Do returns
-// f's error as it is, or joined (by go-multierror) with the loss, if the hold
-// was lost before f returned and another may have held at the same time; and
-// with the error of the release. It ends with ctx, but for f, which a recipe's
-// StopGrace bounds ([Bound]): a release then has the time of [Grace].
-//
-// acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
-func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
-	if acquire == nil || f == nil {
-		return &coord.OpError{Op: "do", Err: wire.Invalid("the function is nil")}
-	}
-	var within bounds
-	held, err := acquire(context.WithValue(ctx, boundsKey{}, &within))
-	if err != nil {
-		return err
-	}
-	defer func() {
-		lost := held.Err()
-		if errors.Is(lost, coord.ErrReleased) || errors.Is(err, lost) {
-			lost = nil
-		}
-		releasing, cancel := Grace(ctx)
-		defer cancel()
-		err = Joined(err, lost, held.Release(releasing))
-	}()
-	inside, returned := within.context(held.Context(ctx))
-	defer returned()
-	return f(inside, held)
-}
 
 // Check returns an error that matches [coord.ErrInvalid] if the arguments of a
 // recipe's constructor are invalid. The root is no place for a recipe, nor is

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
@@ -36,14 +37,14 @@ func Reentrant() Option {
 
 // MaxHold bounds how long either side is held through this [Lock]: after d the
 // holder is asked to give it up, and after grace more it has lost it. See
-// [recipe.Bound.MaxHold].
+// [hold.Bound.MaxHold].
 func MaxHold(d, grace time.Duration) Option {
 	return func(l *Lock) error { return cmp.Or(l.read.bound.MaxHold(d, grace), l.write.bound.MaxHold(d, grace)) }
 }
 
 // StopGrace bounds how long the function of [Lock.DoRead] or [Lock.DoWrite] may
 // go on under the lock after its context has ended. See
-// [recipe.Bound.StopGrace].
+// [hold.Bound.StopGrace].
 func StopGrace(d time.Duration) Option {
 	return func(l *Lock) error { return cmp.Or(l.read.bound.StopGrace(d), l.write.bound.StopGrace(d)) }
 }
@@ -118,12 +119,12 @@ func (l *Lock) TryAcquireWrite(ctx context.Context) (*coord.Hold, error) {
 }
 
 // DoRead runs f while holding the lock together with other readers; see
-// [recipe.Do] for what it returns.
+// [hold.Do] for what it returns.
 func (l *Lock) DoRead(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
 	return l.read.Do(ctx, f)
 }
 
-// DoWrite runs f while holding the lock alone; see [recipe.Do] for what it
+// DoWrite runs f while holding the lock alone; see [hold.Do] for what it
 // returns.
 func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
 	return l.write.Do(ctx, f)
@@ -141,7 +142,7 @@ type Side struct {
 	client *coord.Client
 	spec   coord.Spec
 	rule   coord.Rule
-	bound  recipe.Bound
+	bound  hold.Bound
 }
 
 // Client returns the client the lock was made with.
@@ -173,7 +174,7 @@ func (s *Side) bounded(ctx context.Context) func(h *coord.Hold, err error) (*coo
 	}
 }
 
-// Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
+// Do acquires, runs f, and releases; see [hold.Do] for what it returns.
 func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return recipe.Do(ctx, s.Acquire, f)
+	return hold.Do(ctx, s.Acquire, f)
 }

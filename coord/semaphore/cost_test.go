@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -114,7 +114,7 @@ func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 		return slices.Contains(s.w.Embedded().Watched(), s.Leases.Dir) &&
 			s.w.Embedded().SessionCounts(last.Info().SessionID)[zkembed.OpGetData] == 4
 	}, "the first watches the leases; the last the limit, its own place, and the two before it")
-	var group *recipe.Group
+	var group *hold.Set
 	first := s.spent(clients[0], func() {
 		idle := s.spent(last, func() {
 			s.release(held.Holds()[0])

@@ -4,7 +4,7 @@
 //
 // A [Semaphore] has a limit of N leases. [Semaphore.Acquire] waits for one,
 // [Semaphore.AcquireN] for several together, all or none, and the TryAcquire
-// forms do not wait. A lease is a [coord.Hold], several are a [recipe.Group].
+// forms do not wait. A lease is a [coord.Hold], several are a [hold.Set].
 //
 //	s, err := semaphore.New(client, "/limits/licence", 5)
 //	err = s.Do(ctx, func(ctx context.Context, h *coord.Hold) error {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/layout"
@@ -31,7 +32,7 @@ type Semaphore struct {
 	path   string
 	limit  int
 	nodes  layout.SemaphoreNodes
-	bound  recipe.Bound
+	bound  hold.Bound
 }
 
 // Option sets something about a [Semaphore].
@@ -39,13 +40,13 @@ type Option func(*Semaphore) error
 
 // MaxHold bounds how long a lease is held through this [Semaphore]: after d the
 // holder is asked to give it up, and after grace more it has lost it. See
-// [recipe.Bound.MaxHold].
+// [hold.Bound.MaxHold].
 func MaxHold(d, grace time.Duration) Option {
 	return func(s *Semaphore) error { return s.bound.MaxHold(d, grace) }
 }
 
 // StopGrace bounds how long the function of [Semaphore.Do] may go on under the
-// lease after its context has ended. See [recipe.Bound.StopGrace].
+// lease after its context has ended. See [hold.Bound.StopGrace].
 func StopGrace(d time.Duration) Option {
 	return func(s *Semaphore) error { return s.bound.StopGrace(d) }
 }
@@ -83,12 +84,12 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 
 // AcquireN is [Semaphore.Acquire] for n leases together, all or none. The group
 // ends when any of them does. More than the limit fail with [coord.ErrInvalid].
-func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipe.Group, error) {
+func (s *Semaphore) AcquireN(ctx context.Context, n int) (*hold.Set, error) {
 	return group(s.acquire(ctx, "acquire", n, false))
 }
 
 // TryAcquireN is [Semaphore.TryAcquire] for n leases together, all or none.
-func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipe.Group, error) {
+func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*hold.Set, error) {
 	return group(s.acquire(ctx, "try", n, true))
 }
 
@@ -99,17 +100,17 @@ func first(holds []*coord.Hold, err error) (*coord.Hold, error) {
 	return holds[0], nil
 }
 
-func group(holds []*coord.Hold, err error) (*recipe.Group, error) {
+func group(holds []*coord.Hold, err error) (*hold.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recipe.NewGroup(holds[0], holds[1:]...), nil
+	return hold.NewSet(holds[0], holds[1:]...), nil
 }
 
-// Do acquires a lease, runs f, and releases; see [recipe.Do] for what it
+// Do acquires a lease, runs f, and releases; see [hold.Do] for what it
 // returns.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return recipe.Do(ctx, s.Acquire, f)
+	return hold.Do(ctx, s.Acquire, f)
 }
 
 // Contenders lists the leases, the oldest first, and then the queue for them,

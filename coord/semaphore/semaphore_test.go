@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/layout"
@@ -71,7 +71,7 @@ func (s scene) client(limit int) *semaphore.Semaphore {
 }
 
 // hold acquires n leases, which are free.
-func (s scene) hold(sem *semaphore.Semaphore, n int) *recipe.Group {
+func (s scene) hold(sem *semaphore.Semaphore, n int) *hold.Set {
 	s.Helper()
 	return coordtest.Had(s, acquireN(coordtest.Limited(s), sem, n))
 }
@@ -86,11 +86,11 @@ func (s scene) release(holds ...releaser) {
 }
 
 // grant is what came of an acquire in the background.
-type grant = coordtest.Outcome[*recipe.Group]
+type grant = coordtest.Outcome[*hold.Set]
 
 // acquireN acquires n leases in the background.
 func acquireN(ctx context.Context, sem *semaphore.Semaphore, n int) <-chan grant {
-	return coordtest.Begin(ctx, func(ctx context.Context) (*recipe.Group, error) { return sem.AcquireN(ctx, n) })
+	return coordtest.Begin(ctx, func(ctx context.Context) (*hold.Set, error) { return sem.AcquireN(ctx, n) })
 }
 
 // wait acquires n leases in the background and returns when the claim stands in

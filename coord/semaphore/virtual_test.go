@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -42,12 +42,12 @@ func (b bubble) wait(s *semaphore.Semaphore, n int) <-chan grant {
 	return granted
 }
 
-func (b bubble) hold(s *semaphore.Semaphore, n int) *recipe.Group {
+func (b bubble) hold(s *semaphore.Semaphore, n int) *hold.Set {
 	b.Helper()
 	return coordtest.Had(b, b.wait(s, n))
 }
 
-func (b bubble) release(groups ...*recipe.Group) {
+func (b bubble) release(groups ...*hold.Set) {
 	b.Helper()
 	for _, g := range groups {
 		require.NoError(b, g.Release(b.Context()))

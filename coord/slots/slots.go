@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/layout"
@@ -25,7 +26,7 @@ type Slots struct {
 	n        int
 	owner    string
 	cooldown time.Duration
-	bound    recipe.Bound
+	bound    hold.Bound
 }
 
 // Option sets something about [Slots].
@@ -52,13 +53,13 @@ func Durable(owner string, cooldown time.Duration) Option {
 
 // MaxHold bounds how long a number is held through these [Slots]: after d the
 // holder is asked to give it up, and after grace more it has lost it. See
-// [recipe.Bound.MaxHold].
+// [hold.Bound.MaxHold].
 func MaxHold(d, grace time.Duration) Option {
 	return func(s *Slots) error { return s.bound.MaxHold(d, grace) }
 }
 
 // StopGrace bounds how long the function of [Slots.Do] may go on with its
-// number after its context has ended. See [recipe.Bound.StopGrace].
+// number after its context has ended. See [hold.Bound.StopGrace].
 func StopGrace(d time.Duration) Option {
 	return func(s *Slots) error { return s.bound.StopGrace(d) }
 }
@@ -104,9 +105,9 @@ func (s *Slots) Acquire(ctx context.Context) (*Slot, error) { return s.acquire(c
 // server can be reached, it waits for one until ctx ends.
 func (s *Slots) TryAcquire(ctx context.Context) (*Slot, error) { return s.acquire(ctx, "try", true) }
 
-// Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
+// Do acquires, runs f, and releases; see [hold.Do] for what it returns.
 func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) error) error {
-	return recipe.Do(ctx, s.Acquire, f)
+	return hold.Do(ctx, s.Acquire, f)
 }
 
 // Forget takes its number from the owner of this name. It fails with

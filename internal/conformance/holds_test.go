@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -110,9 +111,9 @@ func sharedLock(t *testing.T) {
 }
 
 func multiLock(t *testing.T) {
-	var as row[*lock.Multi, *recipe.Group]
-	type c = recipetest.Call[*object[*lock.Multi, *recipe.Group]]
-	acquire, release := as.keeps((*lock.Multi).Acquire), as.ends((*recipe.Group).Release)
+	var as row[*lock.Multi, *hold.Set]
+	type c = recipetest.Call[*object[*lock.Multi, *hold.Set]]
+	acquire, release := as.keeps((*lock.Multi).Acquire), as.ends((*hold.Set).Release)
 	again := both(acquire, release)
 	as.run(
 		t, func(c *coord.Client, path string) (*lock.Multi, error) {
@@ -126,26 +127,26 @@ func multiLock(t *testing.T) {
 			}
 			return lock.NewMulti(mutex, shared.ReadSide())
 		},
-		func(ctx context.Context, o *object[*lock.Multi, *recipe.Group]) error {
+		func(ctx context.Context, o *object[*lock.Multi, *hold.Set]) error {
 			return invalid(o.it.Do(ctx, nil), coordtest.Err(lock.NewMulti()), coordtest.Err(lock.NewMulti(nil)))
 		},
 		c{Name: "Acquire", Do: acquire, Ready: again, Block: acquire, Requests: 4, RoundTrips: 2},
 		c{Name: "TryAcquire", Holds: true, Do: as.keeps((*lock.Multi).TryAcquire), Ready: again, Requests: 6, RoundTrips: 4},
 		c{Name: "Do", Do: as.does(func(m *lock.Multi, ctx context.Context) error {
-			return m.Do(ctx, func(context.Context, *recipe.Group) error { return nil })
+			return m.Do(ctx, func(context.Context, *hold.Set) error { return nil })
 		}), Ready: again, Block: acquire, Requests: 6, RoundTrips: 3},
 		c{Name: "Release", Do: release, Ready: acquire, Ends: true, Holds: true, Requests: 2, RoundTrips: 1},
 	)
 }
 
 func semaphores(t *testing.T) {
-	var as row[*semaphore.Semaphore, *recipe.Group]
-	type c = recipetest.Call[*object[*semaphore.Semaphore, *recipe.Group]]
-	two := as.keeps(func(s *semaphore.Semaphore, ctx context.Context) (*recipe.Group, error) { return s.AcquireN(ctx, 2) })
-	again := both(two, as.ends((*recipe.Group).Release))
+	var as row[*semaphore.Semaphore, *hold.Set]
+	type c = recipetest.Call[*object[*semaphore.Semaphore, *hold.Set]]
+	two := as.keeps(func(s *semaphore.Semaphore, ctx context.Context) (*hold.Set, error) { return s.AcquireN(ctx, 2) })
+	again := both(two, as.ends((*hold.Set).Release))
 	as.run(
 		t, func(c *coord.Client, path string) (*semaphore.Semaphore, error) { return semaphore.New(c, path, 2) },
-		func(ctx context.Context, o *object[*semaphore.Semaphore, *recipe.Group]) error {
+		func(ctx context.Context, o *object[*semaphore.Semaphore, *hold.Set]) error {
 			errs := []error{o.it.Do(ctx, nil)}
 			for _, bad := range []int{0, -1} {
 				errs = append(errs, coordtest.Err(o.it.AcquireN(ctx, bad)), coordtest.Err(o.it.TryAcquireN(ctx, bad)))
@@ -158,14 +159,14 @@ func semaphores(t *testing.T) {
 		c{Name: "Acquire", Requests: 5, RoundTrips: 2, Op: "acquire", Do: as.does(only((*semaphore.Semaphore).Acquire)), Ready: again, Block: two},
 		c{Name: "AcquireN", Requests: 6, RoundTrips: 3, Op: "acquire", Do: two, Ready: again, Block: two},
 		c{Name: "TryAcquire", Requests: 3, RoundTrips: 2, Op: "try", Do: as.does(only((*semaphore.Semaphore).TryAcquire)), Ready: again},
-		c{Name: "TryAcquireN", Requests: 4, RoundTrips: 3, Op: "try", Do: as.keeps(func(s *semaphore.Semaphore, ctx context.Context) (*recipe.Group, error) { return s.TryAcquireN(ctx, 2) }), Ready: again},
+		c{Name: "TryAcquireN", Requests: 4, RoundTrips: 3, Op: "try", Do: as.keeps(func(s *semaphore.Semaphore, ctx context.Context) (*hold.Set, error) { return s.TryAcquireN(ctx, 2) }), Ready: again},
 		c{Name: "Do", Requests: 6, RoundTrips: 3, Op: "acquire", Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.Do(ctx, nothing) }), Ready: again, Block: two},
 		c{Name: "Contenders", Requests: 3, RoundTrips: 3, Do: as.does(only((*semaphore.Semaphore).Contenders)), Ready: again},
 		c{Name: "Limit", Op: "limit", Do: as.does(only((*semaphore.Semaphore).Limit)), Ready: again},
-		c{Name: "SetLimit", Requests: 1, RoundTrips: 1, Op: "set limit", Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.SetLimit(ctx, 3) }), Ready: again, Done: func(ctx context.Context, o *object[*semaphore.Semaphore, *recipe.Group]) error {
+		c{Name: "SetLimit", Requests: 1, RoundTrips: 1, Op: "set limit", Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.SetLimit(ctx, 3) }), Ready: again, Done: func(ctx context.Context, o *object[*semaphore.Semaphore, *hold.Set]) error {
 			return is(3)(o.it.Limit(ctx))
 		}},
-		c{Name: "Release", Requests: 2, RoundTrips: 1, Do: as.ends((*recipe.Group).Release), Ready: two, Ends: true, Holds: true},
+		c{Name: "Release", Requests: 2, RoundTrips: 1, Do: as.ends((*hold.Set).Release), Ready: two, Ends: true, Holds: true},
 		c{Name: "Remove", Done: as.gone, Requests: 7, RoundTrips: 5, Op: "remove", Do: as.does((*semaphore.Semaphore).Remove), Ready: again},
 	)
 }

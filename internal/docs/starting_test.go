@@ -366,7 +366,7 @@ var mayImport = map[room][]room{
 	handler:   {recipe},
 	recipe:    {recipe, part, shared, primitive},
 	part:      {part, shared, primitive},
-	shared:    {primitive, client},
+	shared:    {shared, primitive, client},
 	primitive: {primitive, client, library},
 	client:    {client, library},
 	server:    {server},
@@ -379,7 +379,7 @@ func roomOf(pkg string) room {
 		return library
 	case pkg == "coord", pkg == "coord/attend", pkg == "coord/event", pkg == "coord/fence", pkg == "coord/inspect":
 		return primitive
-	case pkg == "coord/recipe", pkg == "internal/layout":
+	case pkg == "coord/recipe", pkg == "coord/hold", pkg == "internal/layout":
 		return shared
 	case begins("coord/internal/"):
 		return client

@@ -141,7 +141,7 @@ func newHolder(args ...string) (holder, error) {
 	return holder{p, mutex}, err
 }
 
-func hold(args []string) {
+func holdIn(args []string) {
 	h, err := newHolder(args...)
 	zktest.ExitOn(err)
 	h.serve(h.do)

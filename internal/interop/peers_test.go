@@ -13,8 +13,8 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -98,7 +98,7 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 
 // shareLeases begins with two leases held by Go. At the end the first peer is
 // dead, and no lease is held.
-func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *recipe.Group, all contenders) {
+func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *hold.Set, all contenders) {
 	t.Helper()
 	one, two := all[0], all[1]
 	one.must(t, "acquire 60000", "held")
@@ -193,7 +193,7 @@ func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	Register()
-	zktest.RegisterChild("hold", hold)
+	zktest.RegisterChild("hold", holdIn)
 	// Programs spend most of their time waiting for one another, so more tests
 	// run in parallel than there are processors, unless the command line says
 	// otherwise.

@@ -28,7 +28,7 @@ var calls = []mutant{
 	off("nothing is sent for a context that has ended", in(coord, "TestNothingIsAskedOfTheServer"),
 		"Session.awaitUp", `case ctx.Err() != nil:`, `case false:`),
 	off("Do: a release does not outlive its context for long", in(coord, "TestDoEndsWithItsContext"),
-		"Do", `releasing, cancel := Grace(ctx)`, `releasing, cancel := ctx, func() {}`),
+		"Do", `releasing, cancel := recipe.Grace(ctx)`, `releasing, cancel := ctx, func() {}`),
 	off("a context that ends during a release ends the release", in(coord, "TestDoEndsWithAContext"),
 		"Bound", `if ctx.Value(boundKey{}) != nil {`, `if false {`),
 	off("Close waits for a server's answer, but not for long", in(coord, "TestCloseGivesAHungServer"),

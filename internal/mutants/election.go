@@ -36,17 +36,17 @@ var election = []mutant{
 	off("health: who is not well does not stand", in(elect, "TestASickLeaderResignsAndStands"),
 		"Election.once", `e.health.Await(ctx)`, `ctx.Err()`),
 	off("health: the end of a term that was not well does not end Run", in(elect, "TestASickLeaderResignsAfter").or(elect, "TestASickCandidate"),
-		"Election.once", `errors.Is(context.Cause(well), recipe.ErrUnwell)`, `false`),
+		"Election.once", `errors.Is(context.Cause(well), hold.ErrUnwell)`, `false`),
 	off("health: only failures in a row count", in(elect, "TestFewerFailures"),
 		"Health.While", `failed = 0`, ""),
 	off("election: a check that hangs is followed by the next immediately", in(elect, "TestASickLeader"),
 		"Health.While", `case <-ticker.C:`, `case <-time.After(h.every):`),
 	off("health: a check that does not answer has failed", in(elect, "TestASickLeaderResignsAndStands"),
 		"Health.Check", `	case <-limited.Done():
-		return Ended(limited)
+		return recipe.Ended(limited)
 	}
 }`, `	case <-ctx.Done():
-		return Ended(ctx)
+		return recipe.Ended(ctx)
 	}
 }`),
 	off("health: a check is not called beside itself", in(elect, "TestACheckRunsOnce"),

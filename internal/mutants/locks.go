@@ -125,7 +125,7 @@ var semaphore = []mutant{
 			return`),
 	off("stop grace: a function that returns in time keeps its hold", in(coord, "TestAFunctionThatReturnsWithinTheGrace"),
 		"Bound.Context", `time.NewTimer(b.stop)`, `time.NewTimer(0)`),
-	off("stop grace: it reaches a function that recipe.Do calls", in(coord, "TestF74AFunctionThatHangs"),
+	off("stop grace: it reaches a function that hold.Do calls", in(coord, "TestF74AFunctionThatHangs"),
 		"Bound.Granted", `all.add(b, h)`, `_, _ = all, h`),
 	off("delay: after an unclean end the next waits", in(lock, "TestAfterAnUncleanEnd"),
 		"grant.begin", `version, err := g.wait(ctx, string(data), stat)`, `version, err := stat.Version, ctx.Err()`),

@@ -16,8 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 type ElectVerb struct {
@@ -174,12 +174,12 @@ const mostFailures = 3
 
 // health is the check of --health, or nil. running has an element while a
 // process of the check runs.
-func (v *ElectVerb) health(running chan struct{}) (*recipe.Health, error) {
+func (v *ElectVerb) health(running chan struct{}) (*hold.Health, error) {
 	if v.Health == "" {
 		return nil, nil
 	}
 	shell := commandLine{Command: v.Health}.argv()
-	return recipe.NewHealth(v.Every, mostFailures, func(ctx context.Context) error {
+	return hold.NewHealth(v.Every, mostFailures, func(ctx context.Context) error {
 		running <- struct{}{}
 		defer func() { <-running }()
 		check := exec.CommandContext(ctx, shell[0], shell[1:]...)

@@ -13,8 +13,8 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
@@ -30,8 +30,8 @@ type lockTask struct {
 	plain   bool // one claim in the line excludes all others
 	oneNode bool // there is no line: the node at a path is the lock
 
-	health *recipe.Health // nil: the command is always well
-	unwell func() error   // why it is not, or nil; once it is to run
+	health *hold.Health // nil: the command is always well
+	unwell func() error // why it is not, or nil; once it is to run
 
 	client *coord.Client
 	seen   look.Sightings

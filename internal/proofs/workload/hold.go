@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 )
 
@@ -92,7 +92,7 @@ func (w *Worker) look(held any) {
 	switch held := held.(type) {
 	case coord.Held:
 		holds = []coord.Held{held}
-	case *recipe.Group:
+	case *hold.Set:
 		for _, h := range held.Holds() {
 			holds = append(holds, h)
 		}

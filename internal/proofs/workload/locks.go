@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/hold"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
@@ -203,6 +203,6 @@ func Lease(limit int) Use {
 		if w.tries() {
 			what, f = "TryAcquireN", s.TryAcquireN
 		}
-		return occupy(w, c, history.Lease, what, func(ctx context.Context) (*recipe.Group, error) { return f(ctx, n) }, history.Weight(n))
+		return occupy(w, c, history.Lease, what, func(ctx context.Context) (*hold.Set, error) { return f(ctx, n) }, history.Weight(n))
 	}
 }

@@ -1,4 +1,4 @@
-package recipe
+package hold
 
 import (
 	"context"
@@ -8,36 +8,37 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// Group is several holds as one: it ends when the first of them does. Like a
+// Set is several holds as one: it ends when the first of them does. Like a
 // [coord.Hold] it is safe for concurrent use, and has to be released.
-type Group struct {
+type Set struct {
 	holds   []*coord.Hold
 	held    context.Context // ends with the first hold
 	revoked func() <-chan struct{}
 }
 
-// NewGroup makes one of the holds, of which there must be at least one. Release
-// the holds only by the group.
-func NewGroup(first *coord.Hold, more ...*coord.Hold) *Group {
-	g := &Group{holds: append([]*coord.Hold{first}, more...)}
-	g.held = g.Context(context.Background())
-	g.revoked = sync.OnceValue(g.awaitRequest)
-	return g
+// NewSet makes one of the holds, of which there must be at least one. Release
+// the holds only by the set.
+func NewSet(first *coord.Hold, more ...*coord.Hold) *Set {
+	s := &Set{holds: append([]*coord.Hold{first}, more...)}
+	s.held = s.Context(context.Background())
+	s.revoked = sync.OnceValue(s.awaitRequest)
+	return s
 }
 
 // Holds returns the members, in the order given.
-func (g *Group) Holds() []*coord.Hold { return slices.Clone(g.holds) }
+func (s *Set) Holds() []*coord.Hold { return slices.Clone(s.holds) }
 
 // Done is closed when a member has ended, for any reason.
-func (g *Group) Done() <-chan struct{} { return g.held.Done() }
+func (s *Set) Done() <-chan struct{} { return s.held.Done() }
 
 // Err returns nil while every member can be trusted, and otherwise the error of
 // one that cannot; see [coord.Hold.Err].
-func (g *Group) Err() error {
+func (s *Set) Err() error {
 	var released error
-	for _, h := range g.holds {
+	for _, h := range s.holds {
 		switch err := h.Err(); {
 		case errors.Is(err, coord.ErrReleased):
 			released = err
@@ -49,9 +50,9 @@ func (g *Group) Err() error {
 }
 
 // Deadline returns the members' earliest deadline; see [coord.Hold.Deadline].
-func (g *Group) Deadline() time.Time {
-	first := g.holds[0].Deadline()
-	for _, h := range g.holds[1:] {
+func (s *Set) Deadline() time.Time {
+	first := s.holds[0].Deadline()
+	for _, h := range s.holds[1:] {
 		if d := h.Deadline(); d.Before(first) {
 			first = d
 		}
@@ -61,8 +62,8 @@ func (g *Group) Deadline() time.Time {
 
 // Context returns a context that ends when a member or parent does;
 // context.Cause says which. It carries every member: see [coord.HeldIn].
-func (g *Group) Context(parent context.Context) context.Context {
-	for _, h := range g.holds {
+func (s *Set) Context(parent context.Context) context.Context {
+	for _, h := range s.holds {
 		parent = h.Context(parent)
 	}
 	return parent
@@ -70,18 +71,18 @@ func (g *Group) Context(parent context.Context) context.Context {
 
 // Revoked is closed when a client has asked for a member; see
 // [coord.Hold.Revoked].
-func (g *Group) Revoked() <-chan struct{} { return g.revoked() }
+func (s *Set) Revoked() <-chan struct{} { return s.revoked() }
 
-func (g *Group) awaitRequest() <-chan struct{} {
+func (s *Set) awaitRequest() <-chan struct{} {
 	asked := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(asked) })
-	for _, h := range g.holds {
+	for _, h := range s.holds {
 		revoked := h.Revoked()
 		go func() {
 			select {
 			case <-revoked:
 				tell()
-			case <-g.held.Done():
+			case <-s.held.Done():
 			}
 		}()
 	}
@@ -91,12 +92,12 @@ func (g *Group) awaitRequest() <-chan struct{} {
 // Release releases every member; see [coord.Hold.Release]. All are deleted
 // together, in one round trip. The failures are reported in one error;
 // [coord.Hold.Release] says what nil means.
-func (g *Group) Release(ctx context.Context) error {
-	failures := make([]error, len(g.holds))
+func (s *Set) Release(ctx context.Context) error {
+	failures := make([]error, len(s.holds))
 	var releasing sync.WaitGroup
-	for i, h := range g.holds {
+	for i, h := range s.holds {
 		releasing.Go(func() { failures[i] = h.Release(ctx) })
 	}
 	releasing.Wait()
-	return Joined(failures...)
+	return recipe.Joined(failures...)
 }

@@ -1,4 +1,4 @@
-package recipe
+package hold
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrUnwell: a [Health]'s check failed too many times in a row. The last
@@ -48,7 +49,7 @@ func (h *Health) Check(ctx context.Context) error {
 	select {
 	case h.running <- struct{}{}:
 	case <-limited.Done():
-		return Ended(limited)
+		return recipe.Ended(limited)
 	}
 	answer := make(chan error, 1)
 	go func() {
@@ -59,7 +60,7 @@ func (h *Health) Check(ctx context.Context) error {
 	case err := <-answer:
 		return err
 	case <-limited.Done():
-		return Ended(limited)
+		return recipe.Ended(limited)
 	}
 }
 
@@ -71,7 +72,7 @@ func (h *Health) Await(ctx context.Context) error {
 			return nil
 		}
 		if !h.pause(ctx) {
-			return Ended(ctx, err)
+			return recipe.Ended(ctx, err)
 		}
 	}
 }

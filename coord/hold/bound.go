@@ -1,4 +1,4 @@
-package recipe
+package hold
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrHeldTooLong: a hold lasted longer than its [Bound] allows. Its Err wraps
@@ -69,7 +70,7 @@ func (b Bound) Granted(ctx context.Context, c *coord.Client, h *coord.Hold) {
 		_ = inspect.Revoke(asking, c, h.Node()) // a holder that is not asked loses the hold all the same
 		<-asking.Done()
 		if held.Err() == nil {
-			Invalidate(h, b.heldTooLong())
+			recipe.Invalidate(h, b.heldTooLong())
 		}
 	})
 	context.AfterFunc(held, func() { due.Stop() })
@@ -95,7 +96,7 @@ func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Conte
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			Invalidate(h, fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
+			recipe.Invalidate(h, fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
 		case <-over:
 		case <-h.Done():
 		}
