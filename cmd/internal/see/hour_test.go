@@ -82,7 +82,7 @@ func TestAnHourOfLooksAtAThousandPathsTakesBoundedMemory(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		r := newRecorder(nil, every)
-		looks, early, began := 0, max(60, *hourLooks/10), processorSeconds()
+		looks, early, began := 0, *hourLooks*6/10, processorSeconds()
 		var first, last float64
 		require.NoError(t, ui.Serve(ctx, deaf{closed: make(chan struct{})}, ui.Config{
 			Every: every, Always: true, Within: time.Minute,
