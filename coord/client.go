@@ -141,9 +141,8 @@ func configure(list string, opts []Option) (*Client, error) {
 	return c, nil
 }
 
-func init() {
-	attend.Of = func(client any) (attend.Session, error) { return client.(*Client).keeper.Current().Account() }
-}
+// Account returns what closing the client's session takes.
+func (s *clientSteps) Account() (attend.Session, error) { return s.keeper.Current().Account() }
 
 // Close ends the session, which ends every claim and hold, and joins every
 // goroutine. It waits for the server's answer at most a second, or a sixth of

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
+	"github.com/zkcoord/zkcoord/coord/internal/author"
 )
 
 // SessionOf returns what it takes to close the current session of a client, for
@@ -15,7 +16,7 @@ import (
 // when nothing acts under the session's holds any more. It is secret, and fails
 // where an attendant cannot be told of the session either.
 func SessionOf(c *coord.Client) ([]byte, error) {
-	s, err := attend.Of(c)
+	s, err := author.Of(c).Account()
 	if err != nil {
 		return nil, fmt.Errorf("what closing session %v takes cannot be told: %w", s, err)
 	}

@@ -10,6 +10,8 @@ var holds = []mutant{
 		"watchDelay", `watchLater = 250 * time.Millisecond`, `watchLater = time.Hour`),
 	off("a node that was seen again is watched soon", in(coord, "TestAHoldThatWasFarFromItsTurn"),
 		"Node.Seen", `n.WatchSooner()`, ""),
+	off("a waiter whose node is gone is woken", in(coord, "TestAWaiterWhoseNodeIsDeletedByHand"),
+		"claim.beginRemoval", `cl.waker.Wake()`, ""),
 	off("a window found closed ends no hold that is granted since", in(coord, "TestAHoldGrantedSinceTheWindow"),
 		"claim.losing", `time.Now().Before(cl.sess.Deadline())`, `false`),
 	off("the end of the session ends claims", in(coord, "TestAHoldIsLostWithItsSession"),

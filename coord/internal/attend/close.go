@@ -18,10 +18,6 @@ const (
 	patienceShare = 6
 )
 
-// Of returns what closing the session of a client of package coord takes. That
-// package sets it: only it knows its clients.
-var Of func(client any) (Session, error)
-
 // Closer says how a session is closed.
 type Closer struct {
 	servers.Config
