@@ -37,6 +37,10 @@ var (
 	// perhaps of an unknown one ([Unknown]), that came first. The two kinds
 	// cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
+	// ErrDisagree: clients that use the same path must agree on something, such
+	// as a limit, a number of members or a list of keys, and this one does not.
+	// The message has what each wants; the recipe says how it is changed.
+	ErrDisagree = errors.New("the clients disagree")
 	// ErrSequenceExhausted: the directory's 31-bit sequence counter is near its
 	// end, beyond which order is lost. Delete the directory while it is not in
 	// use; the counter then starts anew.

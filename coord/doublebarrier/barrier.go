@@ -224,9 +224,6 @@ var (
 	// ErrLate: a round is under way without the caller, who came after its
 	// members were complete. Call Enter again later, or see [WaitForNextRound].
 	ErrLate = errors.New("a round is under way without this member")
-	// ErrSize: others use the barrier with another number of members. It can be
-	// changed only while no member is there.
-	ErrSize = errors.New("the barrier is used with another number of members")
 	// ErrIncomplete: the round is over, but not every member was seen to
 	// finish; the error is an [*IncompleteError], the same for all who left.
 	ErrIncomplete = errors.New("members are missing")

@@ -19,8 +19,8 @@ import (
 // node is deleted or its session ends before that, it begins anew.
 //
 // It fails with [ErrLate] when a round is under way without the caller, and
-// with [ErrSize] when the barrier is used with another n. Where there is no
-// barrier yet, but contenders of another recipe stand, it fails with
+// with [coord.ErrDisagree] when the barrier is used with another n. Where there
+// is no barrier yet, but contenders of another recipe stand, it fails with
 // [coord.ErrForeign]. When ctx ends first, it returns immediately, and after a
 // deadline it says how many have come. Whenever it returns an error, nothing is
 // left behind: a node that could not be deleted yet is deleted in the
@@ -166,7 +166,7 @@ func (b *Barrier) refuse(ctx context.Context, client *coord.Client) error {
 func errLate(r snapshot) error { return fmt.Errorf("%w: round %d", ErrLate, r.Number) }
 
 func (b *Barrier) errSize(r snapshot) error {
-	return fmt.Errorf("%w: %d, not %d", ErrSize, r.Size, b.size)
+	return fmt.Errorf("%w: the number of members is %d, not %d", coord.ErrDisagree, r.Size, b.size)
 }
 
 // look looks for the round that begins with the member, and begins it if it

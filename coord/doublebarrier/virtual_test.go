@@ -52,7 +52,7 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 		three := []*doublebarrier.Barrier{barrier(b, cs[0], "/b", 3), barrier(b, cs[1], "/b", 3)}
 		ctx := b.Within(3 * lasts)
 		one, other := entering(ctx, three[0]), entering(ctx, three[1])
-		require.ErrorIs(t, (<-late).Err, doublebarrier.ErrSize)
+		require.ErrorIs(t, (<-late).Err, coord.ErrDisagree)
 		require.ErrorIs(t, (<-one).Err, context.DeadlineExceeded)
 		require.ErrorIs(t, (<-other).Err, context.DeadlineExceeded)
 	})
@@ -356,7 +356,7 @@ func TestARoundThatHasBegunMeanwhileIsNotEndedForAnotherSize(t *testing.T) {
 		four := entering(b.Context(), barrier(b, cs[3], "/b", 4))
 		<-late.Struck()
 		members := round(t, three[:3]...)
-		require.ErrorIs(t, (<-four).Err, doublebarrier.ErrSize)
+		require.ErrorIs(t, (<-four).Err, coord.ErrDisagree)
 		leave(t, members...)
 	})
 }

@@ -104,5 +104,5 @@ func ExampleSemaphore_SetLimit() {
 	}
 	_, err = fixed.Acquire(ctx)
 	fmt.Println(err)
-	// Output: acquire /limits/licence: semaphore limits disagree: /limits/licence/limit says 2, this program 3
+	// Output: acquire /limits/licence: the clients disagree: /limits/licence/limit says 2, this program 3
 }

@@ -217,16 +217,10 @@ func decode(data []byte, at layout.SemaphoreNodes) (limit int, err error) {
 		limit = int(int32(binary.BigEndian.Uint32(data)))
 	}
 	if err != nil || limit < 1 || limit > math.MaxInt32 {
-		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, at.Limit)
+		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", coord.ErrDisagree, data, at.Limit)
 	}
 	return limit, nil
 }
-
-// ErrLimit: the limit stored in ZooKeeper is not the one that the program asks
-// for, or there is none. The message has both. Two programs that disagree about
-// the limit would break each other's; let one of them be changed, or the limit
-// by [Semaphore.SetLimit], or let programs follow the stored one ([Stored]).
-var ErrLimit = errors.New("semaphore limits disagree")
 
 // Limit returns the stored limit. One request, or none when this process
 // watches the limit already; three more before it says that none is stored.
@@ -238,12 +232,12 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 }
 
 // SetLimit changes the limit, or stores the first. Programs that ask for
-// another number are refused from then on ([ErrLimit]), waiters when their turn
-// comes; programs that follow the stored one ([Stored]) follow immediately,
-// also while they wait. Leases that are held stay held: after lowering the
-// limit, no acquire succeeds until enough have been released. It repeats itself
-// over lost connections until ctx ends: if the reply is lost and another
-// program sets a different limit meanwhile, the retry overwrites it.
+// another number are refused from then on ([coord.ErrDisagree]), waiters when
+// their turn comes; programs that follow the stored one ([Stored]) follow
+// immediately, also while they wait. Leases that are held stay held: after
+// lowering the limit, no acquire succeeds until enough have been released. It
+// repeats itself over lost connections until ctx ends: if the reply is lost and
+// another program sets a different limit meanwhile, the retry overwrites it.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
 		return recipe.Failure(s.client, "set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
@@ -262,7 +256,7 @@ func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) 
 			limit, err = s.look(ctx, v, want)
 			return true, err
 		})
-		if !errors.Is(err, ErrLimit) && !errors.Is(err, coord.ErrInvalid) {
+		if !errors.Is(err, coord.ErrDisagree) && !errors.Is(err, coord.ErrInvalid) {
 			break
 		}
 	}
@@ -285,7 +279,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 		case err != nil:
 			return 0, err
 		case limit == 0 && s.limit == Stored:
-			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.nodes.Limit)
+			return 0, fmt.Errorf("%w: no limit is stored in %s yet; SetLimit stores one", coord.ErrDisagree, s.nodes.Limit)
 		case limit == 0: // Kazoo has made the node and left it empty
 			err = record.Change(ctx, s.client.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
 				if len(data) > 0 {
@@ -297,7 +291,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 				return 0, err
 			}
 		case s.limit != Stored && s.limit != limit:
-			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.nodes.Limit, limit, s.limit)
+			return 0, fmt.Errorf("%w: %s says %d, this program %d", coord.ErrDisagree, s.nodes.Limit, limit, s.limit)
 		case want > limit:
 			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
 		default:

@@ -134,9 +134,9 @@ func TestProgramsThatDisagreeAboutTheLimitAreRefused(t *testing.T) {
 		h := coordtest.Acquire(s, s.client(3))
 		other := s.client(5)
 		_, err := other.Acquire(coordtest.Limited(s))
-		require.ErrorIs(s, err, semaphore.ErrLimit)
+		require.ErrorIs(s, err, coord.ErrDisagree)
 		require.ErrorContains(s, err, s.Limit+" says 3, this program 5")
-		require.ErrorIs(s, coordtest.Err(other.TryAcquire(coordtest.Limited(s))), semaphore.ErrLimit)
+		require.ErrorIs(s, coordtest.Err(other.TryAcquire(coordtest.Limited(s))), coord.ErrDisagree)
 		s.nodes(s.Queue.Dir, 0)
 		s.release(h)
 	})
@@ -145,9 +145,9 @@ func TestProgramsThatDisagreeAboutTheLimitAreRefused(t *testing.T) {
 func TestTheFirstProgramStoresTheLimit(t *testing.T) {
 	each(t, func(s scene) {
 		follower := s.client(semaphore.Stored)
-		require.ErrorIs(s, coordtest.Err(follower.Limit(coordtest.Limited(s))), semaphore.ErrLimit)
+		require.ErrorIs(s, coordtest.Err(follower.Limit(coordtest.Limited(s))), coord.ErrDisagree)
 		_, err := follower.Acquire(coordtest.Limited(s))
-		require.ErrorIs(s, err, semaphore.ErrLimit)
+		require.ErrorIs(s, err, coord.ErrDisagree)
 		require.ErrorContains(s, err, "SetLimit")
 		s.release(coordtest.Acquire(s, s.client(2)))
 		require.Equal(s, 2, coordtest.Call(s, follower.Limit))
@@ -195,8 +195,8 @@ func TestAWaiterThatDisagreesWithAChangedLimitGetsAnError(t *testing.T) {
 		second := s.wait(s.Context(), s.client(2), 1, 2)
 		tooMany := s.wait(s.Context(), s.client(semaphore.Stored), 2, 3)
 		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the news").Err, semaphore.ErrLimit)
-		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the news").Err, semaphore.ErrLimit)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the news").Err, coord.ErrDisagree)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the news").Err, coord.ErrDisagree)
 		err := zktest.Receive(s, coordtest.Soon, tooMany, "the news").Err
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "2 leases at once, of a semaphore of 1")
@@ -214,7 +214,7 @@ func TestDataThatAreNoLimitAreReportedAndCanBeReplaced(t *testing.T) {
 		for _, garbage := range []string{"x", "-1", "\x00\x00\x00\x00", "\xff\xff\xff\xff", "99999999999999999999"} {
 			require.NoError(s, coordtest.Err(c.Set(coordtest.Limited(s), s.Limit, []byte(garbage), -1)))
 			_, err := sem.Acquire(coordtest.Limited(s))
-			require.ErrorIs(s, err, semaphore.ErrLimit, "%q", garbage)
+			require.ErrorIs(s, err, coord.ErrDisagree, "%q", garbage)
 			require.ErrorContains(s, err, s.Limit)
 			require.NoError(s, sem.SetLimit(coordtest.Limited(s), 2))
 			s.release(coordtest.Acquire(s, sem))

@@ -39,9 +39,9 @@
 //   - A member that does not know the plan, or is cut off, owns what it has
 //     until its trust window ends.
 //   - Three things end a member: its context, Leave, and a refusal, since its
-//     list conflicts with the members' ([ErrKeys]), another has its ID
-//     ([ErrReplaced]), or the plan has no room for it ([coord.ErrTooLarge]). A
-//     member that is too many is refused, and the others go on.
+//     list conflicts with the members' ([coord.ErrDisagree]), another has its
+//     ID ([ErrReplaced]), or the plan has no room for it ([coord.ErrTooLarge]).
+//     A member that is too many is refused, and the others go on.
 //   - What goes wrong with one key stops that key: a function that fails is
 //     called again after 1 s to 1 min, one that hangs is given up after
 //     [DrainTimeout], and a key that another program's node keeps is tried for.

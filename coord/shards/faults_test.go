@@ -484,7 +484,7 @@ func TestF83AListThatWasSetIsReplacedByNoOtherOfItsVersion(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		b.alone(10).finish(b)
 		require.NoError(b, b.shards(b.Open()).SetKeys(b.Context(), "a", "b", "c"))
-		require.ErrorIs(b, b.start("one", keys(10), shards.ListVersion(1)).fails(b), shards.ErrKeys)
+		require.ErrorIs(b, b.start("one", keys(10), shards.ListVersion(1)).fails(b), coord.ErrDisagree)
 		b.start("two")
 		b.settled(3, 1)
 	})

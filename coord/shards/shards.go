@@ -18,9 +18,6 @@ import (
 )
 
 var (
-	// ErrKeys: members that run have another list of keys, which is not older;
-	// see [ListVersion] and [Shards.SetKeys].
-	ErrKeys = errors.New("another list of keys")
 	// ErrReplaced: a member that came later has the same ID.
 	ErrReplaced = errors.New("another member has the ID")
 	// ErrDrainTimeout: a function has not returned in time; see [DrainTimeout].
@@ -48,9 +45,10 @@ type Shards struct {
 type Option func(*Shards) error
 
 // Keys is the list of keys. The first member makes it; a member that comes with
-// another one while members with the former run is refused ([ErrKeys]), unless
-// one of the two lists is newer ([ListVersion], [Shards.SetKeys]). Without a
-// list, a member takes the one that there is, and waits until there is one.
+// another one while members with the former run is refused
+// ([coord.ErrDisagree]), unless one of the two lists is newer ([ListVersion],
+// [Shards.SetKeys]). Without a list, a member takes the one that there is, and
+// waits until there is one.
 func Keys(keys ...string) Option {
 	return func(s *Shards) error { return s.setOwn(newList(keys)) }
 }
@@ -274,10 +272,11 @@ func (s *Shards) Line(key string) coord.Line {
 // When ctx ends, the contexts of all functions end at once, and Run returns
 // after the last of them has, or [DrainTimeout] and a second later: a planned
 // stop calls Leave first. A member whose session or node is lost joins again.
-// Run returns nil after Leave. It fails with [ErrKeys], [ErrReplaced], or
-// [coord.ErrTooLarge] (the plan has no room for one more) if it is refused; and
-// if the servers do not let it join at all. The error matches [ErrDrainTimeout]
-// as well if functions have not returned. One Run at a time.
+// Run returns nil after Leave. It fails with [coord.ErrDisagree],
+// [ErrReplaced], or [coord.ErrTooLarge] (the plan has no room for one more) if
+// it is refused; and if the servers do not let it join at all. The error
+// matches [ErrDrainTimeout] as well if functions have not returned. One Run at
+// a time.
 func (s *Shards) Run(ctx context.Context, f Func) error {
 	if f == nil {
 		return recipe.Failure(s.client, "run", s.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))

@@ -234,8 +234,8 @@ func (t *term) belongs(v *coord.View, p *Plan) error {
 		if err != nil || !p.isFollowed(names) {
 			return err
 		}
-		return refusal{fmt.Errorf("%w: members have version %d (%s); start without a list, or make it version %d",
-			ErrKeys, p.Version, known.differs(p.list()), p.Version+1)}
+		return refusal{fmt.Errorf("%w: another list of keys: members have version %d (%s); start without a list, or make it version %d",
+			coord.ErrDisagree, p.Version, known.differs(p.list()), p.Version+1)}
 	}
 	others := slices.Clone(p.Members)
 	if i := slices.IndexFunc(others, func(m Member) bool { return m.ID == t.self.ID }); i >= 0 {

@@ -483,10 +483,10 @@ func TestMembersWithAnotherListAreToldSo(t *testing.T) {
 		two := b.start("two")
 		b.settled(10, 2)
 		wrong := b.start("wrong", keys(11)).fails(b)
-		require.ErrorIs(b, wrong, shards.ErrKeys)
+		require.ErrorIs(b, wrong, coord.ErrDisagree)
 		require.ErrorContains(b, wrong, `only here: 1, such as "key 0010"`)
 		require.ErrorContains(b, wrong, "make it version 1")
-		require.ErrorIs(b, b.start("wrong", shards.Ranges(10)).fails(b), shards.ErrKeys)
+		require.ErrorIs(b, b.start("wrong", shards.Ranges(10)).fails(b), coord.ErrDisagree)
 		before, _ := b.loads()
 		require.Equal(b, map[string]int{"one": 5, "two": 5}, before)
 		one.finish(b)
@@ -538,7 +538,7 @@ func TestARollingDeploymentBringsANewerList(t *testing.T) {
 		is := old.next(b)
 		require.Equal(b, shards.ListIsNewer, is.Kind)
 		require.ErrorContains(b, is.Err, "version 1")
-		require.ErrorIs(b, b.start("other", keys(11), shards.ListVersion(1)).fails(b), shards.ErrKeys, "of the same version")
+		require.ErrorIs(b, b.start("other", keys(11), shards.ListVersion(1)).fails(b), coord.ErrDisagree, "of the same version")
 		old.leaves(b)
 		b.start("m0", keys(10), shards.ListVersion(2)) // back
 		b.settled(10, 3)
@@ -558,7 +558,7 @@ func TestOfTwoListsAtOnceOneStays(t *testing.T) {
 		for _, m := range all {
 			select {
 			case err := <-m.ended:
-				require.ErrorIs(b, err, shards.ErrKeys)
+				require.ErrorIs(b, err, coord.ErrDisagree)
 				refused++
 			default:
 			}
@@ -783,7 +783,7 @@ func TestAMemberWithAnotherListGetsNoKey(t *testing.T) {
 		time.Sleep(time.Second)
 		plan, _ := b.plans(one.Shards)
 		require.Len(b, plan.Members, 1)
-		require.ErrorIs(b, <-wrong.ended, shards.ErrKeys)
+		require.ErrorIs(b, <-wrong.ended, coord.ErrDisagree)
 	})
 }
 

@@ -168,7 +168,7 @@ func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*co
 			}
 		}
 		h, err := acquirerOf(sem)(ctx, try)
-		if errors.Is(err, semaphore.ErrLimit) {
+		if errors.Is(err, coord.ErrDisagree) {
 			if stored, unknown := sem.Limit(ctx); unknown == nil {
 				err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for all clients: %w",
 					path, stored, stored, *v.Slots, err)

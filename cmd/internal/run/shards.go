@@ -222,7 +222,7 @@ func (v *ShardsVerb) explain(err error) error {
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case errors.Is(err, shards.ErrKeys):
+	case errors.Is(err, coord.ErrDisagree):
 		return term.ExitWith(exitConfiguration, "%w (--list-version, or %s shards --set)", err, term.Program)
 	case errors.Is(err, shards.ErrReplaced), errors.Is(err, coord.ErrTooLarge):
 		return &term.ExitError{Code: exitConfiguration, Err: err}

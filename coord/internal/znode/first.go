@@ -51,6 +51,9 @@ func (q *queue) take(now time.Duration) (due []*Node) {
 		n++
 	}
 	*q = slices.Delete(*q, 0, n)
+	if len(*q) == 0 {
+		*q = nil // it may have been long
+	}
 	return due
 }
 

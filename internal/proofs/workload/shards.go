@@ -106,7 +106,7 @@ func ShareKeys(n int) Use {
 		end()
 		ending.Wait()
 		m.over(err)
-		running.end("Run", err, coord.ErrUnconfirmed, shards.ErrDrainTimeout, shards.ErrReplaced, shards.ErrKeys) // nil, too, if somebody has asked for the member
+		running.end("Run", err, coord.ErrUnconfirmed, shards.ErrDrainTimeout, shards.ErrReplaced, coord.ErrDisagree) // nil, too, if somebody has asked for the member
 		return isClosed(first)
 	}
 }
@@ -128,7 +128,7 @@ func Reside(n int, opts ...shards.Option) Use {
 		running.ctx, running.stop = context.WithCancel(w.ctx)
 		err := m.s.Run(running.ctx, m.work)
 		m.over(err)
-		running.end("Run", err, shards.ErrDrainTimeout, shards.ErrReplaced, shards.ErrKeys)
+		running.end("Run", err, shards.ErrDrainTimeout, shards.ErrReplaced, coord.ErrDisagree)
 		return true
 	}
 }
