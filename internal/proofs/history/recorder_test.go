@@ -247,8 +247,10 @@ func TestRecordsOfAnotherProcessAreTakenInWithItsTimes(t *testing.T) {
 	require.Equal(t, never, all[1].to)
 	last := here.Records()[2]
 	last.ID, last.Client = 99, "a.2"
-	last.Call, last.Return, last.Outcome = last.Return+time.Millisecond, last.Return+2*time.Millisecond, Failed
+	last.Call, last.Return, last.Outcome = last.Return+time.Minute, last.Return+2*time.Minute, Failed
 	here.Import("other", last, 0)
+	here.Call("a.3", "/other", Exclusive).End(OK, nil, Token(12))
+	require.Equal(t, 1, here.Break("a.3", "/other", 0, "deleted", here.Begin(), time.Hour), "which is no sign of life")
 	here.Died("a")
 	require.Equal(t, last.Return, spans(here.Records(), Exclusive)[1].to, "a release after that may not have been told")
 }
