@@ -168,6 +168,7 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 		synctest.Wait()
 		later := b.stand(other, mutex)
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed by the join
+		synctest.Wait()                                               // until it watches the holder
 		require.NoError(t, b.Server.DropConn(c.Info().SessionID))
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed now
 		time.Sleep(time.Second)

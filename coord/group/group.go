@@ -41,7 +41,7 @@ type Membership struct {
 	client *coord.Client
 }
 
-// Join is there under an ID, with data; nil stands for the client's identity.
+// Join joins under an ID, with data; nil stands for the client's identity.
 // While another has the ID, such as the session that this process had before it
 // was started again, Join waits, until ctx ends. One request.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, error) {
