@@ -24,7 +24,11 @@ type Stat struct {
 	Children            int32
 }
 
+// statOf is zero of a zero Stat: of a node that was not read, or is not there.
 func statOf(s wire.Stat) Stat {
+	if s == (wire.Stat{}) {
+		return Stat{}
+	}
 	return Stat{
 		s.Czxid, s.Mzxid, s.Pzxid, time.UnixMilli(s.Created), time.UnixMilli(s.Modified),
 		s.Version, s.Cversion, s.Aversion, s.Owner, s.DataLength, s.Children,

@@ -427,3 +427,16 @@ func TestAWaitThatIsOverLeavesNothingAtTheWatch(t *testing.T) {
 		require.Less(b, (int(inUse().heap)-int(before.heap))/n, 50, "bytes for each wait that is over")
 	})
 }
+
+func TestTheStatOfANodeThatIsMissingIsZero(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		stat, there, err := c.Exists(b.Context(), "/missing")
+		require.NoError(t, err)
+		require.False(t, there)
+		require.Zero(t, stat)
+		_, stat, err = c.Get(b.Context(), "/missing")
+		require.ErrorIs(t, err, coord.ErrNoNode)
+		require.Zero(t, stat)
+	})
+}
