@@ -467,7 +467,7 @@ func keys(text string) (found []string) {
 func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
 	t.Parallel()
 	inspect, list, doctor := section(t, "inspect, top"), section(t, "ls, graph"), section(t, "doctor")
-	object := regexp.MustCompile("it\\s+is\\s+one\\s+object:\\s+`({.*})`")
+	object := regexp.MustCompile("`--json`\\s+writes\\s+`({.*})`")
 	lists := object.FindAllString(list, -1)
 	require.Len(t, lists, 2, "of ls, and of graph")
 	part := func(name string) string {
