@@ -35,8 +35,10 @@ const columns = 200
 // waits runs a command line that waits on a terminal.
 func waits(t *testing.T, w *zktest.World, args ...string) *cmdtest.Terminal {
 	t.Helper()
-	return cmdtest.OnTerminal(t, w, "sh", append([]string{"-c", fmt.Sprintf(`stty cols %d rows 24; exec "$@"`, columns), "sh",
-		cmdtest.Coorddemo(t), "--session-timeout", "20s"}, args...)...)
+	return cmdtest.OnTerminal(t, w, "sh", append([]string{
+		"-c", fmt.Sprintf(`stty cols %d rows 24; exec "$@"`, columns), "sh",
+		cmdtest.Coorddemo(t), "--session-timeout", "20s",
+	}, args...)...)
 }
 
 func TestAPersonThatWaitsSeesForWhomInALineThatIsErased(t *testing.T) {
