@@ -322,7 +322,9 @@ func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {
 	require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Exit())
 	held.Ends(term.ExitLost)
 	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "1h", "--try")...).Ends(term.ExitBusy, "did not release")
+	begun := time.Now()
 	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "100ms")...).Ends(0)
+	require.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
 	cmdtest.On(t, w, "doctor", w.Path("l")).Ends(0)
 }
 
