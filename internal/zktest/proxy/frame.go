@@ -74,13 +74,18 @@ func parseRequest(body []byte) *Frame {
 	case OpSetWatches, OpSetWatches2:
 		d.Take(8) // the client's last zxid
 		for len(d.Rest) > 0 {
-			f.Paths = append(f.Paths, d.Strings()...)
+			for n := d.Int32(); n > 0 && d.Err == nil; n-- {
+				f.Paths = append(f.Paths, path(&d))
+			}
 		}
 	default:
-		f.Paths = []string{d.String()}
+		f.Paths = []string{path(&d)}
 	}
 	return f
 }
+
+// path reads a path as it was sent, whatever its bytes are.
+func path(d *jute.Decoder) string { return string(d.Buffer()) }
 
 // parseReply reads a reply's header; the caller knows which request it answers.
 func parseReply(body []byte) *Frame {
@@ -88,7 +93,7 @@ func parseReply(body []byte) *Frame {
 	f := &Frame{Reply: true, Xid: d.Int32(), Zxid: d.Int64(), Err: d.Int32(), Body: body}
 	if f.Xid == xidNotification {
 		d.Take(8) // type and state
-		f.Paths = []string{d.String()}
+		f.Paths = []string{path(&d)}
 	}
 	return f
 }
@@ -102,7 +107,7 @@ func multiPaths(d *jute.Decoder) (paths []string) {
 		if done || d.Err != nil {
 			return paths
 		}
-		paths = append(paths, d.String())
+		paths = append(paths, path(d))
 		switch op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			d.Buffer()
