@@ -199,7 +199,7 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 			require.Equal(b, i != 1, h.Err() == nil, i)
 		}
 
-		foreign := b.hold(recipe.AcquireName(b.Context(), admin, coord.NameSpec{Path: "/names/foreign"}))
+		foreign := b.Hold(recipe.AcquireName(b.Context(), admin, coord.NameSpec{Path: "/names/foreign"}))
 		mixed := hold.NewSet(g.Holds()[0], foreign)
 		require.ErrorIs(b, b.once(c).Release(b.Context(), mixed.Holds()), coord.ErrInvalid)
 		require.NoError(b, mixed.Release(b.Context()))
@@ -212,7 +212,7 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), "/names"))
 	require.NoError(b, c.Create(b.Context(), "/proof", nil))
-	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{
+	return b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{
 		Path: "/names/one", Data: []byte("mine"),
 		With:  []coord.Op{coord.SetOp("/proof", nil, 0)},
 		Proof: []coord.Op{coord.CheckOp("/proof", 1)},
@@ -252,13 +252,13 @@ func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testin
 		var away atomic.Bool
 		c, other := b.Open(b.leaving(&away)), b.Open()
 		spec := coord.NameSpec{Path: "/names/one", Data: []byte("the same")}
-		h := b.hold(recipe.AcquireName(b.Context(), c, spec))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, spec))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
 		away.Store(true)
 		h.Abandon()
 		synctest.Wait()
 		require.Equal(t, 1, lost.Fired())
-		next := b.hold(recipe.AcquireName(b.Context(), other, spec))
+		next := b.Hold(recipe.AcquireName(b.Context(), other, spec))
 		away.Store(false)
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Second)
@@ -269,7 +269,7 @@ func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testin
 func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithACL("world:anyone:crd"))
-		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Exclusive: true}))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Exclusive: true}))
 		require.Positive(t, h.Token())
 		require.NoError(t, h.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
@@ -280,7 +280,7 @@ func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
 func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, spec := b.Open(), coord.NameSpec{Path: "/names/one"}
-		h := b.hold(recipe.AcquireName(b.Context(), c, spec))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, spec))
 		// Only the new session comes through: it cannot close the former one.
 		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{h.Session()}})
 		defer deaf.Heal()
@@ -288,10 +288,10 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		require.Contains(t, b.sessions(), h.Session(), "the server has ended it before")
-		next := b.hold(recipe.AcquireName(b.Context(), c, spec))
+		next := b.Hold(recipe.AcquireName(b.Context(), c, spec))
 		require.NoError(t, next.Release(b.Context()))
 
-		b.hold(recipe.AcquireName(b.Context(), b.Open(), spec))
+		b.Hold(recipe.AcquireName(b.Context(), b.Open(), spec))
 		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Context(), c, spec)), coord.ErrNodeExists)
 		another := coord.NameSpec{Path: "/names/two", With: []coord.Op{coord.CreateOp("/names/one", nil)}}
 		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Within(T), c, another)), coord.ErrNodeExists, "by its own operation")
@@ -389,7 +389,7 @@ func TestATransactionOfANameThatAnotherHasIsRefusedByItsProof(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		h := b.named(c)
 		b.breakUnawares(h)
-		next := b.hold(recipe.AcquireName(b.Context(), other, coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
+		next := b.Hold(recipe.AcquireName(b.Context(), other, coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
 		_, err := h.Txn(b.Context(), coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.NoError(b, next.Err())
@@ -426,5 +426,5 @@ func TestNamesWhoseSessionEndsBeforeTheReplyAreLeftAndCanBeClaimedAgain(t *testi
 // taking returns a hold whose node's name others take in their turn.
 func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 	b.Helper()
-	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
+	return b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
 }

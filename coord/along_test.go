@@ -73,7 +73,7 @@ func TestWhatCannotGoAlongKeepsNoNode(t *testing.T) {
 		require.NoError(b, err)
 		h := coordtest.Acquire(b, m)
 		require.ErrorIs(b, recipe.OnRelease(h, coord.CreateOp("no path", nil)), coord.ErrInvalid)
-		nested := b.hold(recipe.Dup(h, func() {}))
+		nested := b.Hold(recipe.Dup(h, func() {}))
 		require.ErrorIs(b, recipe.OnRelease(nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(b, nested.Release(b.Context()))
 		require.NoError(b, recipe.OnRelease(h, coord.DeleteOp("/nobody", -1)))
@@ -88,7 +88,7 @@ func TestAForfeitedHoldIsLostInAllItsHandles(t *testing.T) {
 		require.NoError(b, err)
 		h := coordtest.Acquire(b, m)
 		held := h.Context(b.Context())
-		inner := b.hold(m.Acquire(held))
+		inner := b.Hold(m.Acquire(held))
 		enough := errors.New("enough")
 		recipe.Invalidate(inner, enough)
 		for _, h := range []*coord.Hold{h, inner} {

@@ -223,7 +223,7 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 		line := coord.Line{Dir: "/line"}
 		for _, kinds := range [][2]string{{"lock", "write"}, {"one", "lock"}, {"lock", "two"}, {"one", "two"}} {
 			wanted := coord.Spec{Line: line, Kind: kinds[1]}
-			h := b.hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
+			h := b.Hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
 			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), other, &wanted, coord.First)), coord.ErrBusy)
 			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), kazoo, &wanted, coord.First)), coord.ErrForeign)
 			waiting := b.startAcquire(acquirer(other, wanted, coord.First))
@@ -238,7 +238,7 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		name := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/d/a"}))
+		name := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/d/a"}))
 		inside := name.Context(b.Context())
 		held, is := coord.HeldIn(inside, c, "/d/a")
 		require.True(b, is)
@@ -276,9 +276,9 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 		c, reentrant := b.Open(), mutex
 		reentrant.Reentrant = true
 		ctx, cancel := context.WithCancel(b.Context())
-		h := b.hold(recipe.Acquire(ctx, c, &reentrant, coord.First))
+		h := b.Hold(recipe.Acquire(ctx, c, &reentrant, coord.First))
 		inside := h.Context(ctx)
-		nested := b.hold(recipe.Acquire(inside, c, &reentrant, coord.First))
+		nested := b.Hold(recipe.Acquire(inside, c, &reentrant, coord.First))
 		require.NoError(b, nested.Release(b.Context()))
 		cancel()
 		require.ErrorIs(b, coordtest.Err(recipe.Acquire(inside, c, &reentrant, coord.First)), context.Canceled)
@@ -335,13 +335,13 @@ func TestAWriterThatHasGoneIsNotWaitedForInsideOfASharedHold(t *testing.T) {
 			}
 			return wait, len(wait) == 0
 		}
-		outer := b.hold(recipe.Acquire(b.Context(), c, &read, behindWriters))
+		outer := b.Hold(recipe.Acquire(b.Context(), c, &read, behindWriters))
 		b.Server.AddFollower(time.Second, c.Info().SessionID)
 		time.Sleep(time.Second)
 		writing, leave := context.WithTimeout(b.Context(), 300*time.Millisecond)
 		defer leave()
 		require.Error(b, coordtest.Err(recipe.Acquire(writing, other, &coord.Spec{Line: line, Kind: "write", Exclusive: true}, coord.First)))
 		time.Sleep(850 * time.Millisecond) // the follower has the writer's node, and not its end
-		b.hold(recipe.Acquire(outer.Context(b.Context()), c, &read, behindWriters))
+		b.Hold(recipe.Acquire(outer.Context(b.Context()), c, &read, behindWriters))
 	})
 }

@@ -52,7 +52,7 @@ func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		h := b.hold(recipe.Acquire(ctx, c, &mutex, first))
+		h := b.Hold(recipe.Acquire(ctx, c, &mutex, first))
 		time.Sleep(time.Minute)
 		cancel()
 		require.NoError(t, h.Err())
@@ -105,7 +105,7 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		spec := coord.NameSpec{Path: "/lock/one", Exclusive: true}
 		require.NoError(b, c.Create(b.Context(), "/lock/report", nil))
-		h := b.hold(recipe.AcquireName(b.Context(), c, spec))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, spec))
 		write := func() error {
 			return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/lock/report", make([]byte, 8<<10), -1)))
 		}
@@ -119,7 +119,7 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 		once, err := recipe.NewTransactor(c, "/lock")
 		require.NoError(b, err)
 		require.NoError(b, end(b.Context(), once, h))
-		next := b.hold(recipe.AcquireName(b.Context(), other, spec))
+		next := b.Hold(recipe.AcquireName(b.Context(), other, spec))
 		require.NoError(b, <-wrote)
 		require.Less(b, b.node("/lock/report").Stat.Mzxid, next.Token())
 	})
@@ -128,7 +128,7 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 func TestNoTxnOfANameFollowsItsExactlyOnceRelease(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/one"}))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/one"}))
 		once, err := recipe.NewTransactor(c, "/")
 		require.NoError(b, err)
 		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
@@ -232,7 +232,7 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		again.Reentrant = true
 		h := b.acquire(c, again)
 		ctx := h.Context(b.Context())
-		inner := b.hold(recipe.Acquire(ctx, c, &again, first))
+		inner := b.Hold(recipe.Acquire(ctx, c, &again, first))
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, inner.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
@@ -315,7 +315,7 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
 		require.NoError(t, c.Create(b.Context(), "/count", nil))
-		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{
+		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{
 			Path: "/names/one", Exclusive: true, With: []coord.Op{coord.SetOp("/count", nil, -1)},
 		}))
 		require.Equal(t, b.node(h.Node()).Stat.Czxid, h.Token())
@@ -347,7 +347,7 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 			c, other := b.Open(), b.Open()
 			require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 			spec := coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}}
-			h := b.hold(recipe.AcquireName(b.Context(), c, spec))
+			h := b.Hold(recipe.AcquireName(b.Context(), c, spec))
 			require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
 			ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
 				zkembed.ReplyError(zkembed.CodeSessionExpired))
@@ -366,14 +366,14 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 		var slept atomic.Int64
 		c := b.Open(coord.WithSuspended(func() time.Duration { return time.Duration(slept.Load()) }))
 		h, ends := b.acquire(c), 0
-		released := b.hold(recipe.Dup(h, func() { ends++ }))
+		released := b.Hold(recipe.Dup(h, func() { ends++ }))
 		require.NoError(t, released.Release(b.Context()))
 		require.NoError(t, released.Release(b.Context()))
 		require.Equal(t, 1, ends)
 		require.NoError(t, h.Err())
 
 		told := make(chan struct{})
-		lost := b.hold(recipe.Dup(h, func() { close(told) }))
+		lost := b.Hold(recipe.Dup(h, func() { close(told) }))
 		slept.Store(int64(2 * T))
 		require.ErrorIs(t, coordtest.Err(recipe.Dup(h, nil)), coord.ErrWindowOver)
 		<-told
@@ -386,7 +386,7 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		nested := b.hold(recipe.Dup(h, func() {}))
+		nested := b.Hold(recipe.Dup(h, func() {}))
 		require.NoError(t, h.Release(b.Context()))
 		require.ErrorIs(t, b.release(b.Context(), c, nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(t, nested.Err())

@@ -2,7 +2,6 @@ package coord_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,25 +52,12 @@ func runInBubble(t *testing.T, name string, f func(b bubble)) {
 	t.Run(name, func(t *testing.T) { inBubble(t, f) })
 }
 
-// hold returns what a call has acquired. The test's end releases it, if the
-// test does not.
-func (b bubble) hold(h *coord.Hold, err error) *coord.Hold {
-	b.Helper()
-	require.NoError(b, err)
-	b.Cleanup(func() {
-		if !errors.Is(h.Err(), coord.ErrReleased) {
-			require.NoError(b, h.Release(context.Background()))
-		}
-	})
-	return h
-}
-
 func ptr(spec coord.Spec) *coord.Spec { return &spec }
 
 // acquire acquires the mutex, or what is specified.
 func (b bubble) acquire(c *coord.Client, spec ...coord.Spec) *coord.Hold {
 	b.Helper()
-	return b.hold(recipe.Acquire(b.Context(), c, &append(spec, mutex)[0], first))
+	return b.Hold(recipe.Acquire(b.Context(), c, &append(spec, mutex)[0], first))
 }
 
 // holder returns a client that holds the mutex.
@@ -96,7 +82,7 @@ func (b bubble) hearing(kind string, opts ...coord.Option) (*coord.Client, <-cha
 func (b bubble) stand(c *coord.Client, spec coord.Spec) *coord.Hold {
 	b.Helper()
 	h, _, err := recipe.Join(b.Context(), c, &spec)
-	return b.hold(h, err)
+	return b.Hold(h, err)
 }
 
 // outcome is what an acquire in the background came to.
@@ -123,7 +109,7 @@ func acquirer(c *coord.Client, spec coord.Spec, rule coord.Rule) func(context.Co
 func (b bubble) granted(later <-chan outcome) *coord.Hold {
 	b.Helper()
 	o := <-later
-	return b.hold(o.Value, o.Err)
+	return b.Hold(o.Value, o.Err)
 }
 
 // nodesOf lists the nodes that belong to a session.

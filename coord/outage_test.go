@@ -48,7 +48,7 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		b.Server.Stop()
 		server.Store(wiped)
 		<-h.Done()
-		next := b.hold(recipe.Acquire(b.Within(T), c, &mutex, first))
+		next := b.Hold(recipe.Acquire(b.Within(T), c, &mutex, first))
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Release(b.Context()))
 		b.Close(c)

@@ -121,7 +121,7 @@ func TestF76AfterAnOutageLongerThanTheTimeoutAClientTriesOnceASecond(t *testing.
 					c, err := coord.Open(b.Context(), servers, coord.WithSessionTimeout(T), o.dialing(b))
 					require.NoError(b, err)
 					defer b.Close(c)
-					h := b.hold(recipe.Acquire(b.Context(), c, &mutex, first))
+					h := b.Hold(recipe.Acquire(b.Context(), c, &mutex, first))
 					o.on.Store(true)
 					begun := time.Now()
 					require.NoError(b, b.Server.DropConn(h.Session()))

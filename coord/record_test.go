@@ -85,7 +85,7 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 func TestWhoHasLostItsHoldDoesNotChangeARecord(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		h := b.hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
+		h := b.Hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
 		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, increment))
 		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
 			require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
@@ -175,7 +175,7 @@ var parted = coord.Spec{Line: coord.Line{Dir: "/parts"}, Kind: "whole", Exclusiv
 // whole is a hold with a part.
 func (b bubble) whole(c *coord.Client) *coord.Hold {
 	b.Helper()
-	h := b.hold(recipe.Acquire(b.Context(), c, &parted, coord.First))
+	h := b.Hold(recipe.Acquire(b.Context(), c, &parted, coord.First))
 	require.NoError(b, recipe.Attach(b.Context(), h, "/parts/part", nil))
 	require.Equal(b, 2, b.owned(h.Session()))
 	return h
@@ -258,7 +258,7 @@ func TestOnlyALeaderHasANotice(t *testing.T) {
 func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())
-		h := b.hold(recipe.Acquire(b.Context(), c, &parted, coord.First))
+		h := b.Hold(recipe.Acquire(b.Context(), c, &parted, coord.First))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
 		err := recipe.Attach(b.Context(), h, "/parts/part", nil)
 		require.Equal(b, 1, lost.Fired())

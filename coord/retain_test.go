@@ -19,7 +19,7 @@ var retained = coord.NameSpec{Path: "/names/one", Exclusive: true, Retain: true}
 // The servers are away until they are resumed.
 func (b bubble) losing() (*coord.Client, *coord.Hold) {
 	c := b.Open()
-	h := b.hold(recipe.AcquireName(b.Context(), c, retained))
+	h := b.Hold(recipe.AcquireName(b.Context(), c, retained))
 	time.Sleep(T)
 	b.Server.Stop()
 	<-h.Done()
@@ -32,7 +32,7 @@ func TestF92ANameThatIsRetainedIsTakenBackByTheSessionThatHasIt(t *testing.T) {
 		c, h := b.losing()
 		b.Server.Resume()
 		zxid := b.Server.Zxid()
-		again := b.hold(recipe.AcquireName(b.Context(), c, retained))
+		again := b.Hold(recipe.AcquireName(b.Context(), c, retained))
 		require.Equal(b, h.Token(), again.Token(), "nobody has seen it free")
 		require.ErrorIs(b, h.Err(), coord.ErrLost, "for good")
 		require.NoError(b, h.Release(b.Context()))
@@ -80,7 +80,7 @@ func TestF92ANameThatIsRetainedIsMadeAnewWhereItIsNotThere(t *testing.T) {
 			c, h := b.losing()
 			b.Server.Resume()
 			remove(b, c, h)
-			again := b.hold(recipe.AcquireName(b.Context(), c, retained))
+			again := b.Hold(recipe.AcquireName(b.Context(), c, retained))
 			require.Greater(b, again.Token(), h.Token())
 			require.NoError(b, again.Release(b.Context()))
 			require.False(b, b.exists(retained.Path))
@@ -92,7 +92,7 @@ func TestF92ANameThatIsRetainedIsMadeAnewWhereItIsNotThere(t *testing.T) {
 func TestF92ANameThatIsForfeitedIsNotRetained(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		h := b.hold(recipe.AcquireName(b.Context(), c, retained))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, retained))
 		recipe.Invalidate(h, context.DeadlineExceeded)
 		time.Sleep(T / 10)
 		require.False(b, b.exists(retained.Path))

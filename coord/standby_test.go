@@ -85,7 +85,7 @@ func TestAClaimThatTheServerHasNotSeenYetIsWaitedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		b.Server.AddFollower(5*time.Second, admin.Info().SessionID)
-		h := b.hold(recipe.Acquire(b.Context(), c, &mutex, first))
+		h := b.Hold(recipe.Acquire(b.Context(), c, &mutex, first))
 		_, err := inspect.Await(b.Within(time.Minute), admin, h.Node(), h.Token(), 0)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 	})

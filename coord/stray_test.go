@@ -126,7 +126,7 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 // name has a client hold a name.
 func (b bubble) name(c *coord.Client, path string) *coord.Hold {
 	b.Helper()
-	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: path}))
+	return b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: path}))
 }
 
 // batches is a connection whose client reads all at once that comes within a

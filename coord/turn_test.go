@@ -185,7 +185,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			const around = "_c_0-lock-0000000007"
 			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
 			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
-				return b.hold(recipe.Acquire(ctx, c, &coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
+				return b.Hold(recipe.Acquire(ctx, c, &coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
 			}
 			under := func(dir string) []string {
 				all := b.contenders(other, dir)
@@ -210,7 +210,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithHeld("_c_0-lock-0000000007"))
-		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/name", Data: []byte("mine")}))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/name", Data: []byte("mine")}))
 		require.Equal(b, "mine", b.data(h.Node()))
 		require.NoError(b, h.Release(b.Context()))
 		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))), coord.ErrInvalid)
@@ -303,10 +303,10 @@ func TestASpecIsLeftAsItIs(t *testing.T) {
 		spec := coord.Spec{Line: coord.Line{Dir: "/spec"}, Kind: "lock", Exclusive: true}
 		before := spec
 		inside := b.acquire(c).Context(b.Context())
-		require.NoError(b, b.hold(recipe.Acquire(inside, c, &spec, coord.First)).Release(b.Context()))
-		require.NoError(b, b.hold(recipe.TryAcquire(inside, c, &spec, coord.First)).Release(b.Context()))
+		require.NoError(b, b.Hold(recipe.Acquire(inside, c, &spec, coord.First)).Release(b.Context()))
+		require.NoError(b, b.Hold(recipe.TryAcquire(inside, c, &spec, coord.First)).Release(b.Context()))
 		h, _, err := recipe.Join(inside, c, &spec)
-		require.NoError(b, b.hold(h, err).Release(b.Context()))
+		require.NoError(b, b.Hold(h, err).Release(b.Context()))
 		require.Equal(b, before, spec)
 	})
 }

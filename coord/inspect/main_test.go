@@ -1,8 +1,6 @@
 package inspect_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,28 +27,16 @@ func runInBubble(t *testing.T, name string, f func(b bubble)) {
 	t.Run(name, func(t *testing.T) { inBubble(t, f) })
 }
 
-// hold returns what a call has acquired, until the test ends.
-func (b bubble) hold(h *coord.Hold, err error) *coord.Hold {
-	b.Helper()
-	require.NoError(b, err)
-	b.Cleanup(func() {
-		if !errors.Is(h.Err(), coord.ErrReleased) {
-			require.NoError(b, h.Release(context.Background()))
-		}
-	})
-	return h
-}
-
 // acquire acquires a lock.
 func (b bubble) acquire(c *coord.Client) *coord.Hold {
 	b.Helper()
-	return b.hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
+	return b.Hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
 }
 
 // taking claims a name, for one that its data tell.
 func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 	b.Helper()
-	return b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
+	return b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte(who)}))
 }
 
 // node returns what the server has at a path, or nil.

@@ -18,7 +18,7 @@ import (
 func TestOnlyTheClaimThatIsMeantIsBroken(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		first := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
+		first := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
 		token := first.Token()
 		require.NoError(t, first.Release(b.Context()))
 		next := b.taking(b.Open(), "the same")
@@ -181,7 +181,7 @@ func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 func TestAClaimThatMayNotBeReadIsAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(coord.WithACL("world:anyone:cdw")), b.Open()
-		h := b.hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one"}))
+		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one"}))
 		require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 		require.EqualValues(b, 2, b.node(h.Node()).Stat.Version, "one by the claim, one by the request")
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
@@ -194,7 +194,7 @@ func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c := b.Open(coord.WithDialect(dialect))
 			h, _, err := recipe.Join(b.Context(), c, &coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
-			h = b.hold(h, err)
+			h = b.Hold(h, err)
 			require.NoError(t, c.Create(b.Context(), "/group/member-1", nil))
 			require.Empty(t, b.contenders(c, "/group", "lock"))
 			all := b.contenders(c, "/group")

@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -71,6 +72,19 @@ func (b Bubble) Open(opts ...coord.Option) *coord.Client {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, c.Close(context.Background())) })
 	return c
+}
+
+// Hold returns what a call has acquired. The test's end releases the hold, if
+// the test does not.
+func (b Bubble) Hold(h *coord.Hold, err error) *coord.Hold {
+	b.Helper()
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		if !errors.Is(h.Err(), coord.ErrReleased) {
+			require.NoError(b, h.Release(context.Background()))
+		}
+	})
+	return h
 }
 
 // Foreign puts a contender of Kazoo's dialect before all others in a directory,
