@@ -43,7 +43,7 @@ type claim struct {
 	retained bool           // its hold is lost, and the node is to be taken back; see [NameSpec]
 	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting bool           // whether a transaction that deletes the node is under way
-	opens    bool           // it needs an open trust window; the registry guards this field
+	opens    bool           // it needs an open trust window; registry.mu guards this field
 	foreign  string         // the contender that was reported last as one that cannot be honoured
 	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones
 }

@@ -176,9 +176,9 @@ func inUse() usage {
 // watches of the embedded server in this process; and the callers' stacks, with
 // what the runtime keeps free for others.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
-	most, mostStack := uint64(25<<7), uint64(11<<9)
+	most, mostStack := uint64(21<<7), uint64(11<<9)
 	if virtual.Race {
-		most, mostStack = 7<<9, 9<<10
+		most, mostStack = 5<<9, 9<<10
 	}
 	for _, n := range []int{2000, 5000} {
 		inBubble(t, func(b bubble) {

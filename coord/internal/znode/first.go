@@ -13,7 +13,7 @@ import (
 const (
 	watchDelay = 20 * time.Millisecond
 	watchLater = 250 * time.Millisecond
-	watchPause = time.Millisecond // between two looks at those that are due
+	watchPause = time.Millisecond // from one round of due nodes to the next
 )
 
 // firsts are the nodes of a client that get their first watch if they last.
@@ -23,19 +23,19 @@ type firsts struct {
 	began time.Time     // what due times count from
 	soon  queue         // after watchDelay each
 	later queue         // after watchLater each
-	stale int           // how many of these count no more
+	stale int           // how many entries no longer count
 	next  time.Duration // when the timer fires, or 0
 	timer *time.Timer
 }
 
-// first is a node that was to be watched at a time. It is, if the node is still
-// due then.
+// first is a node, and when it was to be watched. The entry counts if the node
+// is still due at that time.
 type first struct {
 	node *Node
 	due  time.Duration
 }
 
-// queue is in the order of time.
+// queue is in the order of due times.
 type queue []first
 
 func (w first) isStale() bool { return w.node.due != w.due }
@@ -87,7 +87,7 @@ func (f *firsts) drop(n *Node) {
 	}
 }
 
-// tidy keeps none of what counts no more; f.mu is held.
+// tidy drops the entries that no longer count; f.mu is held.
 func (f *firsts) tidy() {
 	f.soon, f.later = slices.DeleteFunc(f.soon, first.isStale), slices.DeleteFunc(f.later, first.isStale)
 	f.stale = 0
