@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -301,6 +302,7 @@ func TestProofAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
 				for {
 					item, err := patient.Receive(ctx)
 					if err != nil {
+						assert.ErrorIs(b, err, context.Canceled, "seed %d: nobody has stopped this receiver", seed)
 						return
 					}
 					time.Sleep(c.ms(10))
@@ -319,7 +321,7 @@ func TestProofAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
 				b.disturb(c, clients[c.n(2)])
 				others.Wait()
 				time.Sleep(3 * T) // for the delays, and for what is left
-				require.Zero(b, length(b, patient), "seed %d: items are left, and a receiver waits", seed)
+				require.Zero(b, length(b, patient), "seed %d: items are left, and a receiver waits: %v", seed, b.Server.Nodes())
 			}
 			stop()
 			waiting.Wait()
