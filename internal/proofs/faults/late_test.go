@@ -72,8 +72,8 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	busy := zktest.Connect(s, follower.Addr(), timeout)
 	ens.Link(follower).Isolate()
 	var writing sync.WaitGroup
-	for i := range 2000 {
-		writing.Go(func() { _, _ = busy.Create(s.w.Path(fmt.Sprint("busy-", i)), nil, 0, zk.WorldACL(zk.PermAll)) })
+	for range 2000 { // new nodes each time: a refusal keeps nobody busy
+		writing.Go(func() { _, _ = busy.Create(s.w.Path("busy-"), nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)) })
 	}
 	s.wait(tick, time.Now()) // the create must be behind them
 	acquired := s.start(context.Background(), c)
