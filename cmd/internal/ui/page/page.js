@@ -772,14 +772,18 @@ function drawHead() {
   }
 }
 
-// The first rows are drawn at once, and the others when those are to be seen.
+// The first rows are drawn at once; the others, and below them who waits, when
+// those are to be seen.
 let drawn = 60;
 
 let some = []; // of the rows, in their order
 
 function drawRows() {
   keyed(at("rows"), some.slice(0, drawn), (r) => r.path, newRow, updateRow);
-  if (drawn >= some.length) return;
+  if (drawn >= some.length) {
+    drawWaits();
+    return;
+  }
   drawn += 200;
   setTimeout(drawRows);
 }
@@ -794,7 +798,6 @@ function draw() {
   drawRows();
   at("none").hidden = some.length > 0 || rows.length === 0;
   drawAxis();
-  drawWaits();
   const notes = [plural(rows.length, "path", "paths"), plural(seen.looked_at, "node was", "nodes were") + " looked at"];
   if (seen.runs.length) notes.push("remembered since " + clockOf(Math.max(seen.runs[0][0], now() - seen.keep)));
   if (seen.dropped) notes.push(plural(seen.dropped, "interval was", "intervals were") + " dropped before its time, because there were too many");

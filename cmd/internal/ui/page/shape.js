@@ -148,8 +148,6 @@ export function rowsOf(seen, now) {
     row.lasts = new Map(intervals.filter((i) => !i.end && i.node).map((i) => [i.node, i]));
     row.heldFor = Math.max(0, ...holders.map((c) => now - (row.lasts.get(c.node)?.begin[1] || c.made)));
     row.trouble = row.circle ? 0 : row.odd.length || row.silent.length ? 1 : row.grows || row.perhaps ? 2 : row.waiting ? 3 : 4;
-    row.text = [path, ...contenders.flatMap((c) => [c.owner, c.session, c.address]), ...(recipe?.queue?.first ?? []).flatMap((i) => [i.owner, i.session]),
-      ...(recipe?.keys ?? []).flatMap((k) => [k.key, k.owner, k.session]), ...intervals.flatMap((i) => [i.owner, i.session])].join("\n").toLowerCase();
     rows.push(row);
   }
   return rows;
@@ -220,11 +218,19 @@ const orders = {
   items: (a, b) => (b.recipe?.queue?.items ?? -1) - (a.recipe?.queue?.items ?? -1),
 };
 
+// hasAll reports whether a row has all the words that are searched for.
+function hasAll({ path, contenders, recipe, intervals }, words) {
+  if (words.length === 0) return true;
+  const text = [path, ...contenders.flatMap((c) => [c.owner, c.session, c.address]), ...(recipe?.queue?.first ?? []).flatMap((i) => [i.owner, i.session]),
+    ...(recipe?.keys ?? []).flatMap((k) => [k.key, k.owner, k.session]), ...intervals.flatMap((i) => [i.owner, i.session])].join("\n").toLowerCase();
+  return words.every((w) => text.includes(w));
+}
+
 // chosen are the rows that are to be shown, in their order.
 export function chosen(rows, { q, f, k, s }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   return rows
-    .filter((r) => words.every((w) => r.text.includes(w)) && (!k || r.kind === k) && (!f || !chips[f] || chips[f][2](r)))
+    .filter((r) => hasAll(r, words) && (!k || r.kind === k) && (!f || !chips[f] || chips[f][2](r)))
     .sort((a, b) => (orders[s] ?? orders.trouble)(a, b) || (a.path < b.path ? -1 : 1));
 }
 
