@@ -15,8 +15,8 @@ import (
 // one node, and the check that all of them are there into one transaction.
 const MaxMembers = 4000
 
-// small is up to how many members each of them lists the others along with its
-// create: a request more for each, and one round trip less for all.
+// small is the largest n for which each member lists the others along with its
+// create: one request more for each, one round trip less for all.
 const small = 32
 
 // Kind is the kind of a member: what marks its node's name.
@@ -69,9 +69,9 @@ func AtLeast(least int, lastCall time.Duration) Option {
 	}
 }
 
-// MaxShare is how many bytes each member may bring to a round, as data or as a
-// result, since all of them stand in one node: an equal share of the largest
-// packet, which is 1 MB unless the client was told otherwise, less what the
+// MaxShare returns how many bytes each member may bring to a round, as data or
+// as a result. One node holds what all of them bring, so it is an equal share
+// of the largest packet (1 MB, or [coord.WithMaxPacket]), less what the
 // members' names take.
 func (b *Barrier) MaxShare() int { return b.share }
 
@@ -95,7 +95,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	b := &Barrier{
 		client: client, path: path, ready: record{client, path + "/" + ready}, size: n, least: n,
 		share: max(room-length-bytesPerLength, 0),
-		// Both dialects, for all clients to meet: no other recipe has the path.
+		// Clients of both dialects meet here: no other recipe uses the path.
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small},
 	}
 	if err := recipe.Configure(b, path, opts); err != nil {
@@ -104,8 +104,8 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	return b, nil
 }
 
-// The opening of a round takes in a packet: for each member, and once more, the
-// path, the name twice, and a few numbers.
+// The sizes of the transaction that opens a round: for each member, and once
+// more, it holds the path, the name twice and a few numbers.
 const (
 	otherBytes     = 8192
 	bytesPerMember = 2*57 + 30
@@ -152,8 +152,8 @@ type Status struct {
 	Waiting []string // nodes of those who wait for a round to begin, by age
 }
 
-// Status reads the barrier: two requests. A barrier that was never used does
-// not exist, and answers [coord.ErrNoNode].
+// Status reads the barrier: two requests. It fails with [coord.ErrNoNode] if
+// the barrier was never used.
 func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	r, err := b.ready.get(ctx)
 	if err != nil {
@@ -212,8 +212,8 @@ func (b *Barrier) absent(ctx context.Context, r snapshot) ([]Absentee, error) {
 }
 
 // Remove deletes what the barrier has left behind. It fails with
-// [coord.ErrBusy] while anybody is in it or waits: see [recipe.Remove]. A
-// barrier that is used again is made again.
+// [coord.ErrBusy] while anybody is in it or waits: see [recipe.Remove]. The
+// next Enter makes the barrier again.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return recipe.Remove(ctx, b.client, recipe.Tree{Root: b.path, Parts: []recipe.Part{
 		{Nodes: ready}, {Nodes: dataOf + "*"}, {Nodes: resultsOf + "*"}, {Nodes: reasonOf + "*"}, {Nodes: "*", Who: Kind},
@@ -243,8 +243,8 @@ type IncompleteError struct {
 	Missing []int
 	// Reasons are why members gave up, by index: what they handed to
 	// [Member.GiveUp], or the error of a function of [Barrier.Do], each up to
-	// 200 bytes. Who crashed has none, nor has who is not among the first 16
-	// that gave one, or does not fit into 1 KiB.
+	// 200 bytes. A member that crashed has none. Only the first 16 are kept,
+	// and of these as many as fit into 1 KiB.
 	Reasons map[int]string
 }
 

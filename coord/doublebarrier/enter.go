@@ -15,8 +15,8 @@ import (
 )
 
 // Enter waits until n members are there and returns when the round has begun
-// with this one among them: then all n were there in one instant. When its
-// node is deleted or its session ends before that, it begins anew.
+// with this one among them: all were there at one instant. If its node is
+// deleted or its session ends before that, it starts again.
 //
 // It fails with [ErrLate] when a round is under way without the caller, and
 // with [coord.ErrDisagree] when the barrier is used with another n. Where there
@@ -24,7 +24,7 @@ import (
 // [coord.ErrForeign]. When ctx ends first, it returns immediately, and after a
 // deadline it says how many have come. Whenever it returns an error, nothing is
 // left behind: a node that could not be deleted yet is deleted in the
-// background. A member that gives up in the very moment in which the round
+// background. A member that gives up at the very moment at which the round
 // begins is missing in it.
 func (b *Barrier) Enter(ctx context.Context) (*Member, error) { return b.EnterWith(ctx, nil) }
 
@@ -84,7 +84,7 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 		m.data, err = b.read(inside, m.open.round, dataOf, m.Count())
 	}
 	if err != nil {
-		ending, cancel := recipe.Grace(ctx) // for both
+		ending, cancel := recipe.Grace(ctx) // begun here, so that it covers came too
 		defer cancel()
 		err = recipe.InVain(ctx, b.client, cmp.Or(hold.Err(), err), b.came)
 		_ = hold.Release(ending) // a node that is not deleted yet is deleted in the background
@@ -97,8 +97,8 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	return m, nil
 }
 
-// came says in an error how many members have come, or are in the round that is
-// under way: two requests.
+// came says in an error how many members have come, or are still in the round
+// that is under way: two requests.
 func (b *Barrier) came(ctx context.Context) (string, error) {
 	s, err := b.Status(ctx)
 	if s.Open && len(s.Inside) > 0 {
@@ -108,7 +108,7 @@ func (b *Barrier) came(ctx context.Context) (string, error) {
 }
 
 // admit rejects, before anything is written, a caller for whom the barrier has
-// no place. It sets another number of members where there are none.
+// no place. It changes the record's number of members if nobody is there.
 func (b *Barrier) admit(ctx context.Context) error {
 	var line []coord.Contender
 	var readyWas int64          // when the line was listed: its Mzxid
@@ -148,8 +148,8 @@ func (b *Barrier) admit(ctx context.Context) error {
 	})
 }
 
-// refuse returns why no barrier is made at the path: contenders of another
-// recipe stand there, so that it is another path that the members meet at.
+// refuse returns an error if contenders of another recipe stand at the path: no
+// barrier is made there.
 func (b *Barrier) refuse(ctx context.Context, client *coord.Client) error {
 	names, err := client.Children(ctx, b.path)
 	if errors.Is(err, coord.ErrNoNode) {
@@ -169,13 +169,13 @@ func (b *Barrier) errSize(r snapshot) error {
 	return fmt.Errorf("%w: the number of members is %d, not %d", coord.ErrDisagree, r.Size, b.size)
 }
 
-// look looks for the round that begins with the member, and begins it if it
-// can. The member tries only if its arrival can have completed the number: at
-// least so many nodes have been made for the next round. Of any n, the youngest
-// tries; of the least number, the youngest tries after the last call. The
-// listing there, if not nil, was made along with the create: it has all members
-// that are no younger, which is enough to begin a round, but not to see that
-// the open round has crashed. ctx ends with the hold.
+// look reports whether a round with the member has begun, and begins one if it
+// can. The member tries only if enough nodes have been made for the next round
+// that its arrival can have completed it. Of n members, the youngest tries; of
+// the least number, the youngest tries after the last call. The listing there,
+// if not nil, was made along with the create: it has all members that are no
+// younger, which is enough to begin a round, but not to see that the open round
+// has crashed. ctx ends with the hold.
 func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun bool, err error) {
 	b := m.barrier
 	r, err := b.ready.watchOrMake(v, b.size)
@@ -206,7 +206,7 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 		return false, err
 	case !r.Open || !r.alive(there.line):
 		if _, enough := r.opening(there.line, b.least); r.Open && enough {
-			m.callLast(v) // whoever waits in line does not find out that the round has crashed
+			m.callLast(v) // only the first in line sees that the round has crashed
 		}
 		err = m.begin(ctx, r, there)
 	case !b.wait:
@@ -222,9 +222,9 @@ func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun
 	return false, err
 }
 
-// calls reports whether the member may begin a round: there can be n members,
-// or the least number, and the last call, which begins when the member first
-// sees that, is over.
+// calls reports whether the member may begin a round: n members can be there,
+// or the least number can and the last call is over. The last call begins when
+// the member first sees that the least number can be there.
 func (m *Member) calls(v *coord.View, r snapshot) bool {
 	before := int(m.self.Sequence - r.Next)
 	if before < m.barrier.least-1 {
@@ -248,9 +248,9 @@ func (m *Member) callLast(v *coord.View) (over bool) {
 // called reports whether the last call is over.
 func (m *Member) called() bool { return !m.lastCall.IsZero() && !time.Now().Before(m.lastCall) }
 
-// queue waits, while a round is open, for the node before ours in line. So
-// only the first in line hears when members of the round go, and finds out when
-// all of them have crashed: then it begins the next round, if it can.
+// queue waits, while a round is open, for the node before ours in line. So only
+// the first in line is woken when members of the round go. When all of them
+// have crashed, it begins the next round, if it can.
 func (m *Member) queue(v *coord.View, line []coord.Contender) error {
 	before := line[0].Name // a member of the open round, if no other is there
 	for _, c := range line {
@@ -258,14 +258,15 @@ func (m *Member) queue(v *coord.View, line []coord.Contender) error {
 			before = c.Name
 		}
 	}
-	// It has no children: only its end is heard, not writes into it.
+	// It has no children, so this watch fires when it goes, not when it is
+	// written.
 	_, _, err := v.Children(m.barrier.node(before))
 	return err
 }
 
-// begin opens the next round if enough members are there, and all of them still
-// are when it begins. If not, it fails with [coord.ErrNoNode]: there may be
-// enough others. When ready changes, its watch fires.
+// begin opens the next round if enough members are listed. If one of them has
+// gone by then, it fails with [coord.ErrNoNode]: there may be enough others. If
+// ready has changed, it does nothing: the watch on ready fires.
 func (m *Member) begin(ctx context.Context, r snapshot, there *listing) error {
 	b, least := m.barrier, r.Size
 	if m.called() {

@@ -14,23 +14,23 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// leaveGrace is for how long a leaver expects the end at any moment. Until then
-// it watches ready only, unless it is the monitor.
+// leaveGrace is how long a leaver expects the round to end at any moment. For
+// so long it watches only ready, unless it is the monitor.
 const leaveGrace = 100 * time.Millisecond
 
-// leaver is a member that has finished and waits for the others. The first of
-// the round that is still there looks after them and closes the round: the
-// monitor. Each of the others waits for that, and for the one before it in the
-// round, so as to be the next monitor when all before it are gone.
+// leaver is a member that has finished and waits for the others. The first
+// member that is still there is the monitor: it watches the others and closes
+// the round. Every other leaver waits for that and for the member before it,
+// and becomes the monitor when all before it are gone.
 type leaver struct {
 	*Member
 	seen    snapshot  // ready as last read
-	hurry   time.Time // until when the end is likely to come immediately; zero before the member is marked
-	before  int       // the nearest before our index that may be there; -1 if none is
+	hurry   time.Time // when leaveGrace is over; zero before our node is marked
+	before  int       // the nearest index before ours whose member may be there; -1 if none may
 	next    int       // the monitor: which member to look after next
 	missing []int     // the monitor: members that went without having finished
 	mark    content   // of our node
-	over    round     // this one, once it is over
+	over    round     // our round, once it is over
 	results [][]byte  // the monitor: what the members have left
 }
 
@@ -44,7 +44,7 @@ func (m *Member) leave(ctx context.Context, mark content, gather bool) (results 
 		Member: m, seen: m.open, before: m.index - 1, next: m.index + 1, mark: mark, results: make([][]byte, m.Count()),
 	}
 	l.results[m.index] = mark.data
-	for gone := range m.index { // when this one is the monitor
+	for gone := range m.index { // used once we are the monitor: then all before us are gone
 		l.missing = append(l.missing, gone)
 	}
 	inside := m.hold.Context(ctx)
@@ -62,9 +62,9 @@ func (m *Member) leave(ctx context.Context, mark content, gather bool) (results 
 	return nil, cmp.Or(m.hold.Err(), err) // a loss in any case
 }
 
-// unfinished says in an error who has not finished, of up to atOnce members,
-// and of more, how many are still there, finished or not. One request, and one
-// for each member, in one round trip; or two.
+// unfinished says in an error who has not finished or, with more than atOnce
+// members, how many are still there, finished or not. It costs one request,
+// then one for each member in one round trip, or two.
 func (m *Member) unfinished(ctx context.Context) (string, error) {
 	r, err := m.barrier.ready.get(ctx)
 	if err != nil || !r.Open || r.Number != m.Round() {
@@ -86,9 +86,8 @@ func (m *Member) unfinished(ctx context.Context) (string, error) {
 }
 
 // look does what the round's state calls for. It reports whether the round is
-// over, and then the verdict. The watch on ready is there before the mark,
-// while the round cannot end: a watch that is set after the end never fires,
-// and stays.
+// over, and then the verdict. It watches ready before it marks our node, while
+// the round cannot end: a watch set after the end would never fire, and stay.
 func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
 	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
@@ -107,8 +106,8 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 	switch data, _, err := v.Get(l.Node()); {
 	case err != nil && !errors.Is(err, coord.ErrNoNode):
 		return false, err
-	case !parse(data).finished: // another client has written into it, as a request to give up is
-		return false, l.finish(ctx) // which is seen, or fails since the node is gone
+	case !parse(data).finished: // another client has overwritten the mark, as a request to give up can
+		return false, l.finish(ctx) // our watch sees that, or it fails since the node is gone
 	}
 	if l.before >= 0 {
 		return false, l.awaitBefore(v)
@@ -169,11 +168,11 @@ func (l *leaver) finish(ctx context.Context) error {
 	return l.barrier.ready.repeat(ctx, l.hold.Txn, coord.SetOp(l.Node(), l.mark.encode(), -1))
 }
 
-// awaitBefore waits for the end of the member before this one. When it has
-// gone, ready is looked at first: one that has gone because the round is over
-// is not missing, and ready has changed before it went.
+// awaitBefore waits until the member before ours has gone. Then ready is read
+// first: a member that left because the round is over is not missing, and ready
+// changed before it left.
 func (l *leaver) awaitBefore(v *coord.View) error {
-	_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
+	_, _, err := v.Children(l.node(l.before)) // it has none: the watch fires when it goes
 	if errors.Is(err, coord.ErrNoNode) {
 		l.before--
 		v.RecheckNow()

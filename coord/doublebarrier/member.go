@@ -11,10 +11,10 @@ import (
 )
 
 // Member is one of the n of a round. It must be ended by [Member.Leave] or
-// [Member.GiveUp]; until then the others wait for it. It is safe for
-// concurrent use. It can be asked as a hold can, and has ended when the others
-// do not count on it any more. Txn writes before the round's end, unless the
-// member is missing in the outcome.
+// [Member.GiveUp]; until then the others wait for it. It is safe for concurrent
+// use. Its methods that a hold has too mean the same; it has ended when the
+// others do not count on it any more. A Txn that is made before Leave takes
+// effect before the round's end, or fails because the member is missing.
 type Member struct {
 	coord.Held
 	barrier *Barrier
@@ -23,7 +23,7 @@ type Member struct {
 	open    snapshot // the round as it began, watched since
 	index   int
 
-	lastCall   time.Time // when it is over; zero before the least number has come
+	lastCall   time.Time // when the last call is over; zero before the least number has come
 	callsAfter int64     // the number of the round before it
 	brought    []byte
 	data       [][]byte
@@ -55,10 +55,11 @@ func (m *Member) Data() [][]byte { return m.data }
 //
 // With any other error the outcome is not known to the caller: [coord.ErrLost]
 // when the others do not count on the member any more, [coord.ErrReleased]
-// after an Abandon, ctx's error when ctx ended first, which after a deadline
-// names those who have not finished. Then the member gives up its place, the
-// others do not wait for it, and it may be missing in the outcome although it
-// has finished. Leave may be called again and gives the same answer.
+// after [Member.GiveUp], ctx's error when ctx ended first, which after a
+// deadline names those who have not finished. Then the member gives up its
+// place, the others do not wait for it, and it may be missing in the outcome
+// although it has finished. Leave may be called again and gives the same
+// answer.
 func (m *Member) Leave(ctx context.Context) error {
 	_, err := m.end(ctx, nil, false)
 	return err
@@ -66,12 +67,12 @@ func (m *Member) Leave(ctx context.Context) error {
 
 // Gather is [Member.Leave] with a result: it returns the results of all
 // members, by index, the same to every member that calls it. A member that left
-// without a result, or is missing, has nil there; with an [*IncompleteError]
-// come the results there are, and nil if nobody left one. More than
+// without a result, or is missing, has nil there. With an [*IncompleteError] it
+// also returns the results there are, or nil if nobody left one. More than
 // [Barrier.MaxShare] bytes fail with [coord.ErrTooLarge]: then nothing was
 // done, and the member has still to leave. It costs one request more than
-// Leave. The results stay in the barrier's directory until the next round
-// begins without a member of this one being there.
+// Leave. The results stay in the barrier's directory until a round begins after
+// all members of this one have gone.
 func (m *Member) Gather(ctx context.Context, result []byte) ([][]byte, error) {
 	if err := m.barrier.admitShare(result); err != nil {
 		return nil, recipe.Failure(m.barrier.client, "leave", m.barrier.path, err)
@@ -94,7 +95,7 @@ func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte,
 	if !m.ended {
 		var err error
 		m.results, err = m.leave(ctx, content{m.barrier.client.Info().Identity, true, result}, gather)
-		ending, cancel := recipe.Grace(ctx) // for both
+		ending, cancel := recipe.Grace(ctx) // begun here, so that it covers unfinished too
 		defer cancel()
 		err = recipe.InVain(ctx, m.barrier.client, err, m.unfinished)
 		m.outcome = recipe.Failure(m.barrier.client, "leave", m.barrier.path, err)

@@ -13,9 +13,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// Why a member gave up stands in a node of its own, made by the transaction
-// that deletes the member's. Whoever closes the round reads it, and hands it to
-// all along with the outcome.
+// The reason why a member gave up is in a node of its own, made by the
+// transaction that deletes the member's node. Whoever closes the round reads it
+// and writes it into the outcome.
 const reasonOf = "reason-"
 
 // The outcome stays small, however many give up.
@@ -35,7 +35,7 @@ func (m *Member) giveUp(ctx context.Context, cause error) error {
 		why := strings.ToValidUTF8(cause.Error(), "\uFFFD")
 		why = strings.ToValidUTF8(why[:min(len(why), longestReason)], "")
 		said := content{owner: m.barrier.client.Info().Identity, data: []byte(why)}
-		_ = recipe.OnRelease(m.hold, coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // a hold that has ended says nothing
+		_ = recipe.OnRelease(m.hold, coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // if the hold has ended, no reason is left
 	}
 	return m.hold.Release(ctx)
 }
@@ -47,8 +47,8 @@ func (m *Member) withdraw(ctx context.Context, cause error) {
 	_ = m.giveUp(ctx, cause) // a node that is not deleted yet is deleted in the background
 }
 
-// reasons reads why members of a round are missing. It is for people: who has
-// not said it, or whose reason cannot be read, has none.
+// reasons reads why members of a round are missing. Reasons are for people: a
+// member that gave none, or whose reason cannot be read, has none.
 func (b *Barrier) reasons(ctx context.Context, r round, missing []int) map[int]string {
 	if len(missing) == 0 {
 		return nil
@@ -83,13 +83,13 @@ func (b *Barrier) reasons(ctx context.Context, r round, missing []int) map[int]s
 		}
 	}
 	if len(reasons) == 0 {
-		return nil // as those see it who read the record
+		return nil // as members that read the record see it
 	}
 	return reasons
 }
 
-// tidy deletes the reasons that were said in rounds other than those kept. What
-// it leaves behind, the next round's does.
+// tidy deletes the reasons of all rounds but those kept. What it leaves behind
+// is deleted when the next round begins.
 func (b *Barrier) tidy(ctx context.Context, there *listing, kept []round) {
 	for _, name := range there.vectors {
 		if strings.HasPrefix(name, reasonOf) && !isOfRound(name, kept) {
@@ -100,7 +100,7 @@ func (b *Barrier) tidy(ctx context.Context, there *listing, kept []round) {
 	}
 }
 
-// inWords are reasons as an error shows them.
+// inWords formats reasons for the text of an error.
 func inWords(missing []int, reasons map[int]string) string {
 	var said strings.Builder
 	for _, index := range missing {

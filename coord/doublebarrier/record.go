@@ -8,7 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// record is the node ready, in which stands what the members must agree on.
+// record is the node ready, which holds what the members must agree on.
 type record struct {
 	client *coord.Client
 	path   string
@@ -48,8 +48,8 @@ func (r record) make(ctx context.Context, size int) error {
 	return err
 }
 
-// first is the record of a barrier that was never used. The record itself has
-// taken a number of the directory's by the time that a member comes.
+// first is the record of a barrier that was never used. The numbers of members
+// begin at 1: making the record counts in the directory, too.
 func first(size int) []byte { return encode(state{Format: format, Size: size, round: round{Next: 1}}) }
 
 // transaction is a client's or a hold's Txn.
@@ -57,14 +57,15 @@ type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, e
 
 // write replaces the state that was read as from, along with more operations.
 // It may be sent again: it takes effect once, since that changes the version.
-// It fails with [coord.ErrBadVersion] when the record has changed since, and
-// with [coord.ErrNoNode] when it is gone, or a node of the others.
+// It fails with [coord.ErrBadVersion] if the record has changed since, and with
+// [coord.ErrNoNode] if the record, or a node that another operation needs, is
+// gone.
 func (r record) write(ctx context.Context, txn transaction, from snapshot, to state, more ...coord.Op) error {
 	return r.repeat(ctx, txn, append([]coord.Op{coord.SetOp(r.path, encode(to), from.stat.Version)}, more...)...)
 }
 
-// repeat repeats a transaction that may be carried out twice until its outcome
-// is known.
+// repeat sends a transaction that may be carried out twice until its outcome is
+// known.
 func (r record) repeat(ctx context.Context, txn transaction, ops ...coord.Op) error {
 	return recipe.Retry(ctx, r.client, func(ctx context.Context) error {
 		_, err := txn(ctx, ops...)

@@ -66,8 +66,8 @@ func ParseOwner(data string) (owner string, finished bool) {
 	return c.owner, c.finished
 }
 
-// What the members of a round have brought stands in a node for all, the
-// vector: its name is one of these and the round's number.
+// One node, the vector, holds what all members of a round have brought. Its
+// name is one of these and the round's number.
 const (
 	dataOf    = "data-"
 	resultsOf = "results-"
@@ -97,8 +97,8 @@ func (b *Barrier) vector(r round, of string) string {
 	return b.node(of + strconv.FormatInt(r.Number, 10))
 }
 
-// deleted are the operations that delete the vectors of all rounds but those
-// kept.
+// deleted returns the operations that delete the vectors of all rounds but
+// those kept.
 func (b *Barrier) deleted(there *listing, kept []round) (ops []coord.Op) {
 	for _, name := range there.vectors {
 		if !strings.HasPrefix(name, reasonOf) && !isOfRound(name, kept) {
@@ -108,7 +108,7 @@ func (b *Barrier) deleted(there *listing, kept []round) (ops []coord.Op) {
 	return ops
 }
 
-// bytesPerLength is what a length takes in a vector.
+// bytesPerLength is how many bytes a length takes in a vector.
 const bytesPerLength = 8
 
 // encodeVector writes a line of JSON with the lengths, -1 for none, and what
@@ -159,8 +159,8 @@ func (b *Barrier) read(ctx context.Context, r round, of string, n int) (v [][]by
 	return v, err
 }
 
-// each reads the nodes of members, many at a time, and hands on what they hold,
-// or why that is not known, also at the same time.
+// each reads the members' nodes, atOnce at a time, and calls see for each, with
+// its content or the error. Calls of see may be concurrent.
 func (b *Barrier) each(ctx context.Context, members []string, see func(index int, c content, err error)) {
 	var reading sync.WaitGroup
 	places := make(chan struct{}, atOnce)

@@ -12,9 +12,9 @@ import (
 // format is the version of the content of ready.
 const format = 1
 
-// round is one use of the barrier. Its members are those with a sequence number
-// from First up to but not including Next: a round takes the oldest members
-// there are: any other node that had such a number is gone.
+// round is one use of the barrier. Its members are the nodes with a sequence
+// number from First up to but not including Next. A round takes the oldest
+// nodes there are, so any other node that had such a number is gone.
 type round struct {
 	Number  int64 `json:"round"` // from 1; 0 when there was none yet
 	First   int32 `json:"first"`
@@ -26,8 +26,8 @@ type round struct {
 	Reasons map[int]string `json:"reasons,omitempty"` // once it is over: why members are missing; older versions write none, and drop them
 }
 
-// has reports whether a node stands for a member of the round, alive since it
-// is there.
+// has reports whether a node that is there is a member of the round; then that
+// member is alive.
 func (r round) has(c coord.Contender) bool { return r.First <= c.Sequence && c.Sequence < r.Next }
 
 // state is the content of ready: one line of JSON and, while a round is open,
@@ -64,9 +64,9 @@ func decode(data []byte) (state, error) {
 // alive reports whether a member of the round is left, given who is there.
 func (r round) alive(line []coord.Contender) bool { return slices.ContainsFunc(line, r.has) }
 
-// opening returns the state in which the next round is open, if at least so
-// many wait. It takes the oldest. It keeps the outcome of rounds of which a
-// member is left.
+// opening returns the state in which the next round is open, if least or more
+// members wait. It takes the oldest, and keeps the outcomes of rounds of which
+// a member is left.
 func (s state) opening(line []coord.Contender, least int) (next state, enough bool) {
 	from := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Sequence >= s.Next })
 	if from < 0 || len(line)-from < least {
@@ -93,8 +93,8 @@ func (s state) closing(missing []int, reasons map[int]string) state {
 }
 
 // resized returns the state for another number of members, when nobody is
-// there. All members of a round that is still open are missing. No other
-// outcome can be asked for any more.
+// there. All members of a round that is still open are missing. Older outcomes
+// are dropped: nobody is left to ask for them.
 func (s state) resized(size int) state {
 	if s.Open {
 		missing := make([]int, len(s.Members))

@@ -7,8 +7,7 @@
 // No lock service can prevent that; the resource can. The fencing token of an
 // exclusive hold (coord.Hold.Token) grows from holder to holder. A fence
 // remembers the newest token that it has seen for a name, and refuses older
-// ones with [ErrStale]. The name is what the resource calls itself: a row, a
-// file, a path.
+// ones with [ErrStale]. A name identifies the resource: a row, a file, a path.
 //
 //	Database     SQL.Guard, in the transaction that writes
 //	HTTP server  NewHandler, in front of the handlers that write
@@ -16,10 +15,10 @@
 //	File         Rename, into place under the file's lock
 //	Your own     Store; Check says whether it refuses
 //
-// All tokens of a name must come from one lock, on one ensemble. Two locks have
-// tokens that say nothing about each other, and so has a lock whose ensemble
-// was set up anew: its tokens begin small again and are refused, until the name
-// is forgotten ([Store]).
+// All tokens of a name must come from one lock, on one ensemble. The tokens of
+// two locks cannot be compared, nor can those of a lock before and after its
+// ensemble was set up anew: the new tokens begin small and are refused, until
+// the name is forgotten ([Store.Forget]).
 //
 // The package links the standard library only, so a server that checks tokens
 // needs no ZooKeeper.
@@ -27,8 +26,8 @@
 // # Guarantees
 //
 //   - After a write is accepted, writes with an older token of the same name
-//     are refused: see [SQL.Guard], [Rename] and [NewHandler] for what is one
-//     step with the check.
+//     are refused: [SQL.Guard], [Rename] and [NewHandler] say what is one step
+//     with the check.
 //   - The same token is accepted any number of times: a holder writes as often
 //     as it likes.
 //   - A fence fails closed. A write is refused if it has no token, if the token
@@ -40,7 +39,7 @@
 //
 // # Not guaranteed
 //
-//   - A fence protects a resource only if all who write pass it. [Check] tells
+//   - A fence protects a resource only if every write passes it. [Check] tells
 //     whether one write path does.
 //   - A former holder is refused from the first write of its successor on, not
 //     from the moment of the loss: until then nobody knows of a newer token.

@@ -9,15 +9,16 @@ import (
 )
 
 // ErrStale says that the resource has seen a larger token: nothing was changed.
-// Of one ensemble, that is a newer holder's, and the caller's hold is over; of
-// another, or of one whose data went back, tokens cannot be compared. The
-// errors that wrap it say both tokens, where the resource tells.
+// The larger token is a newer holder's, and the caller's hold is over, unless
+// the tokens are from different ensembles, or the ensemble was restored from a
+// backup: such tokens cannot be compared. Errors that wrap ErrStale give both
+// tokens, if the resource tells the newer one.
 var ErrStale = errors.New("stale fencing token: the resource has seen a larger one")
 
 // ErrUnfenced says that a resource accepts what it should refuse.
 var ErrUnfenced = errors.New("the resource is not fenced")
 
-// maxName is how many bytes a name has at most: what a MySQL table keeps.
+// maxName is the longest name in bytes: what a MySQL table keeps.
 const maxName = 255
 
 func validName(name string) error {
@@ -50,7 +51,7 @@ func accepts(name string, newest, token int64) error {
 // the token of a hold must succeed; with an older one, it must fail with
 // [ErrStale]; with none (0), it must fail; and with the token it must succeed
 // again. If the resource accepts a write that it should refuse, the error
-// matches [ErrUnfenced]; as that write is carried out, use a name that is there
+// matches [ErrUnfenced]. That write is carried out, so use a name that exists
 // only for the check.
 func Check(ctx context.Context, token int64, write func(ctx context.Context, token int64) error) error {
 	if write == nil {

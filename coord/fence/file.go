@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// suffix is of the file beside another that has its lock and its newest token.
+// suffix ends the name of the file beside another that holds its lock and its
+// newest token.
 const suffix = ".fence"
 
 // Rename renames a file into the place of another, as [os.Rename] does, but
@@ -22,12 +23,12 @@ const suffix = ".fence"
 // was written; otherwise it fails with [ErrStale], and both files are as
 // before. All who write there must do it by Rename.
 //
-// The token is in a file beside it, whose name ends in ".fence" and which is
-// locked (flock) from the comparison until the rename is done. It is on disk
-// before the rename, and the file and its directory are synced: a crash leaves
-// the old content or the new one, and never lets an older token in. After
-// another error the file may be in place or not; the same holder can try again
-// while its file is still there.
+// The token is in a file beside the target, whose name ends in ".fence" and
+// which is locked (flock) from the comparison until the rename is done. It is
+// on disk before the rename, and the file and its directory are synced: a crash
+// leaves the old content or the new one, and never lets an older token in.
+// After another error the file may be in place or not; the same holder can try
+// again while its file is still there.
 //
 // It needs a Unix system and a file system whose locks (flock) exclude all
 // writers: a local one does, some network file systems do not. Elsewhere it
@@ -130,7 +131,7 @@ func underLock(ctx context.Context, path string, token int64, then func() error)
 	if token < newest {
 		return fmt.Errorf("token %d after %d: %w", token, newest, ErrStale)
 	}
-	if err := writeToken(f, token); err != nil { // also a known one: it need not be on disk yet
+	if err := writeToken(f, token); err != nil { // an equal one too: it need not be on disk yet
 		return err
 	}
 	return then()
@@ -184,8 +185,8 @@ func lockOf(ctx context.Context, f *os.File) (there bool, err error) {
 	return err == nil && os.SameFile(opened, named), err
 }
 
-// digits is how many a token has in its file: always as many, so that a new one
-// takes the place of the old one in a single write within one sector.
+// digits is how many digits a token has in its file. The number is fixed, so a
+// new token replaces the old one in a single write within one sector.
 const digits = 20
 
 func readToken(f *os.File) (int64, error) {

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// gate has those inside who have one token of a name, the newest that came.
+// gate admits the requests with the newest token of a name, once all with older
+// tokens have left.
 type gate struct {
 	mu     sync.Mutex
 	newest map[string]*party // by name, while any are inside or wait
 }
 
-// party is those who came with one token of a name. It has the place to itself
-// when all who came with older ones have left.
+// party is the requests with one token of a name.
 type party struct {
 	token   int64
-	alone   chan struct{}   // closed: those before have left
+	alone   chan struct{}   // closed when all parties before have left
 	over    context.Context // ends with ErrStale when a newer token comes
 	cancel  context.CancelCauseFunc
-	members int    // and 1 for those before
-	next    *party // whose token is newer
+	members int    // requests, and 1 for the parties before, if any are inside
+	next    *party // the party with the next newer token
 }
 
 func newParty(token int64) *party {

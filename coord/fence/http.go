@@ -13,7 +13,7 @@ import (
 // with status 412 it has the newest token of the name, if that can be read.
 const Header = "Fencing-Token"
 
-// Holder is what has a token while it holds: a coord.Hold.
+// Holder has a token while it holds, as a coord.Hold does.
 type Holder interface {
 	Token() int64
 	Err() error // nil while the hold can be trusted
@@ -48,8 +48,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // NewHandler returns a handler that lets requests pass to next only with a
-// token that is not older than the newest one of the resource, whose name is
-// told by a function: the server decides what a request writes to, not the
+// token that is not older than the resource's newest one. The function returns
+// the resource's name: the server decides what a request writes to, not the
 // client. The store keeps the newest tokens.
 //
 // All requests must have a token: route requests that only read past the
@@ -57,17 +57,16 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 //
 //	412 Precondition Failed    the token is older than the newest one
 //	428 Precondition Required  there is no token
-//	400 Bad Request            it is no token
+//	400 Bad Request            the token is not one positive number
 //	503 Service Unavailable    the store has failed, or the name is not valid
 //
 // Within this handler, writes of a name take effect in the order of their
 // tokens: when a request with a newer token comes, the contexts of those that
 // are being served end (with [ErrStale] as the cause), and it waits until they
-// have returned. What next leaves running after it has returned is not waited
-// for. Make one handler for all requests that write a resource. Several
-// processes with a common store refuse older tokens, too, but a request that is
-// being served in one of them is not waited for in the others: there, write to
-// a database under [SQL.Guard].
+// have returned. It does not wait for what next leaves running. Make one
+// handler for all requests that write a resource. Processes that share a store
+// refuse older tokens, too, but do not wait for requests that another process
+// serves: there, write to a database under [SQL.Guard].
 func NewHandler(store Store, name func(*http.Request) string, next http.Handler) (http.Handler, error) {
 	if store == nil || name == nil || next == nil {
 		return nil, errors.New("fence: a handler needs a store, a function that names the resource, and a next handler")

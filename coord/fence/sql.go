@@ -25,9 +25,9 @@ type SQL struct {
 	newest string
 	forget string
 
-	// raise has the statements that move a token up, by (name, token) and by
-	// (token, name, token). The last one changes a row, unless the token is
-	// older.
+	// raise are the statements that move a token up. Their arguments are
+	// (name, token) and (token, name, token). The last changes a row unless
+	// the token is older.
 	raise []string
 }
 
@@ -95,10 +95,10 @@ func (s SQL) Statements(name string, token int64) ([]Statement, error) {
 	return all, nil
 }
 
-// Guard makes the transaction one of the holder with the token: it moves the
-// name's token up, or fails with [ErrStale]. If it fails, for whatever reason,
-// the transaction is rolled back: nothing more can be written or committed by
-// it, even if the error is overlooked.
+// Guard admits the holder's transaction: it moves the name's token up to this
+// one, or fails with [ErrStale] if the newest one is larger. If it fails, for
+// whatever reason, the transaction is rolled back: nothing more can be written
+// or committed by it, even if the error is overlooked.
 //
 // Guard locks the name's row until the transaction ends. A transaction with a
 // newer token waits for this one, and one with an older token fails after it:

@@ -13,20 +13,20 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// ErrHeldTooLong: a hold lasted longer than its [Bound] allows. Its Err wraps
-// that with [coord.ErrLost].
+// ErrHeldTooLong: a hold lasted longer than its [Bound] allows. The hold's Err
+// wraps it with [coord.ErrLost].
 var ErrHeldTooLong = errors.New("held for too long")
 
 // Bound is how long a hold may last; the zero Bound sets no limit. When the
 // time is over, the hold ends as lost ([ErrHeldTooLong]), and so do its
 // contexts; then its node is deleted, and another may hold. That depends
 // neither on the servers nor on the holder, but cannot stop work that does not
-// look at the hold: let it obey the context, or give it the token. The times
-// are those of a clock that stands still while the machine is suspended.
+// look at the hold: let it obey the context, or give it the token. The clock
+// stands still while the machine is suspended.
 type Bound struct {
-	most  time.Duration // of a hold; 0: for ever
-	asked time.Duration // after that
-	stop  time.Duration // of a function whose context has ended; 0: for ever
+	most  time.Duration // how long a hold may last; 0: for ever
+	asked time.Duration // how long it goes on after the request
+	stop  time.Duration // how long a function goes on after its context has ended; 0: for ever
 }
 
 // MaxHold bounds a hold as a whole. After d the holder is asked to give it up,
@@ -41,9 +41,9 @@ func (b *Bound) MaxHold(d, grace time.Duration) error {
 	return nil
 }
 
-// StopGrace bounds how long a function that a recipe calls, or [Do] by one of
-// its methods, may go on under its hold after the function's context has ended,
-// because the caller's has, or a health check failed, or the hold reached
+// StopGrace bounds how long a function called by a recipe, or by [Do] with one
+// of its methods, may keep its hold after the function's context has ended:
+// because the caller's has, a health check failed, or the hold reached
 // [Bound.MaxHold]. No cost but a timer then.
 func (b *Bound) StopGrace(d time.Duration) error {
 	if d <= 0 {
@@ -53,9 +53,9 @@ func (b *Bound) StopGrace(d time.Duration) error {
 	return nil
 }
 
-// Granted bounds a hold that a call with ctx was granted just now: it ends when
-// MaxHold is over, and a [Do] that made the call gives its function the context
-// of [Bound.Context].
+// Granted bounds a hold that a call with ctx has just been granted: it ends
+// when MaxHold is over, and a [Do] that made the call gives its function the
+// context of [Bound.Context].
 func (b Bound) Granted(ctx context.Context, c *coord.Client, h *coord.Hold) {
 	if all, within := ctx.Value(boundsKey{}).(*bounds); within && b != (Bound{}) {
 		all.add(b, h)
@@ -80,7 +80,8 @@ func (b Bound) heldTooLong() error { return fmt.Errorf("%w: more than %v", ErrHe
 
 // Context returns a context for a function that runs under the hold, and a
 // function to call when that has returned. The context ends when the hold or
-// ctx does, or when MaxHold is over; the hold ends when StopGrace is over, too.
+// ctx does, or when MaxHold is over. The hold ends when StopGrace is over, if
+// the function has not returned.
 func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Context, returned func()) {
 	cancel := func() {}
 	if b.most > 0 {

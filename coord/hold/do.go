@@ -1,6 +1,6 @@
-// Package hold has what one does with the holds of any recipe: run a function
-// while a hold lasts, bound how long it may last, have several holds count as
-// one, and end with a process that is not well.
+// Package hold works with the holds of any recipe: it runs a function while a
+// hold lasts, bounds how long a hold may last, makes several holds count as
+// one, and ends work when a health check fails.
 package hold
 
 import (
@@ -23,8 +23,9 @@ type held interface {
 // panics. f's context ends when the hold does; its cause says why. Do returns
 // f's error as it is, or joined (by go-multierror) with the loss, if the hold
 // was lost before f returned and another may have held at the same time; and
-// with the error of the release. It ends with ctx, but for f, which a recipe's
-// StopGrace bounds ([Bound]): a release then has the time of [recipe.Grace].
+// with the error of the release. Do ends with ctx, except that it waits for f,
+// whose hold a recipe's StopGrace then bounds ([Bound]); the release then has
+// the time of [recipe.Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
 func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// ErrUnwell: a [Health]'s check failed too many times in a row. The last
-// failure is wrapped with it.
-var ErrUnwell = errors.New("not well")
+// ErrUnwell: a [Health]'s check failed too many times in a row. The error also
+// wraps the last failure.
+var ErrUnwell = errors.New("health check failed")
 
 // Health is a program's check of itself, and how often it may fail. A session
 // shows only that a process is alive; a check shows that it can do its work. It
@@ -24,11 +24,11 @@ type Health struct {
 	running  chan struct{} // has an element while the check runs
 }
 
-// NewHealth returns the health by a check that is called once per interval.
-// After the given number of failures in a row, the process is not well. The
-// check's context ends after the interval: a check that has not returned by
-// then has failed, and is not called again before it returns. An invalid
-// argument fails with [coord.ErrInvalid].
+// NewHealth returns a Health whose check is called once per interval. After the
+// given number of failures in a row, the process is not well. The check's
+// context ends after the interval: a check that has not returned by then has
+// failed, and is not called again before it returns. An invalid argument fails
+// with [coord.ErrInvalid].
 func NewHealth(every time.Duration, failures int, check func(context.Context) error) (*Health, error) {
 	switch {
 	case check == nil:

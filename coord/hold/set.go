@@ -19,8 +19,7 @@ type Set struct {
 	revoked func() <-chan struct{}
 }
 
-// NewSet makes one of the holds, of which there must be at least one. Release
-// the holds only by the set.
+// NewSet makes a set of holds, at least one. Release them only by the set.
 func NewSet(first *coord.Hold, more ...*coord.Hold) *Set {
 	s := &Set{holds: append([]*coord.Hold{first}, more...)}
 	s.held = s.Context(context.Background())
@@ -69,7 +68,7 @@ func (s *Set) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Revoked is closed when a client has asked for a member; see
+// Revoked is closed when a client has asked for one of the holds; see
 // [coord.Hold.Revoked].
 func (s *Set) Revoked() <-chan struct{} { return s.revoked() }
 
@@ -89,8 +88,8 @@ func (s *Set) awaitRequest() <-chan struct{} {
 	return asked
 }
 
-// Release releases every member; see [coord.Hold.Release]. All are deleted
-// together, in one round trip. The failures are reported in one error;
+// Release releases every member; see [coord.Hold.Release]. Their nodes are
+// deleted together, in one round trip. The failures are reported in one error;
 // [coord.Hold.Release] says what nil means.
 func (s *Set) Release(ctx context.Context) error {
 	failures := make([]error, len(s.holds))

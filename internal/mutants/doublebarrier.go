@@ -31,7 +31,7 @@ var doubleBarrier = []mutant{
 	off("double barrier: a member that is too late for n members calls, too", in(barrier, "TestTheLastCallOfAMemberThatDies"),
 		"Member.calls", `return m.callLast(v) || before >= r.Size-1`, `return before >= r.Size-1 || m.called()`),
 	off("double barrier: after a crash the least number is enough, too", in(barrier, "TestAfterARoundThatCrashed"),
-		"Member.look", `m.callLast(v) // whoever`, `// whoever`),
+		"Member.look", `m.callLast(v) // only`, `// only`),
 	off("double barrier: each round has a last call of its own", in(barrier, "TestALastCallIsForOneRound"),
 		"Member.look", `m.callsAfter, m.lastCall = r.Number, time.Time{} //`, `//`),
 	off("double barrier: results are kept for the slow", in(barrier, "TestTheResultsAreKept"),

@@ -160,7 +160,7 @@ func TestALeaderWhoseCheckFailsEndsItsCommand(t *testing.T) {
 	once := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, health...)...)
 	cmd := once.Number()
 	require.NoError(t, os.Remove(well))
-	once.Ends(term.ExitLost, "not well", "test -e")
+	once.Ends(term.ExitLost, "health check failed", "test -e")
 	cmdtest.RequireGone(t, cmd)
 
 	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
