@@ -41,7 +41,7 @@ func refused(t *testing.T, socket string) {
 	}()
 }
 
-// Each rule about attendants is tried on what one exports. A minute of the
+// Each rule about attendants is tried on the metrics of one. A minute of the
 // rules is a second here.
 func TestF96AnAttendantsMetricsRaiseTheAlerts(t *testing.T) {
 	promtest.Tool(t, "prometheus")

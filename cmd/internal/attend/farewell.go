@@ -13,8 +13,9 @@ import (
 // owner's session, which its input describes.
 type Farewell struct{}
 
-// Run waits as long as an attendant would, for what the command has sent to
-// arrive. Nobody waits for the outcome: if it fails, the session expires.
+// Run first waits as long as an attendant would, so that what the command has
+// sent arrives. Nobody waits for the outcome: if closing fails, the session
+// expires.
 func (Farewell) Run(s *term.Streams) error {
 	if err := keepSecrets(); err != nil {
 		return term.Silently(term.ExitFailed)

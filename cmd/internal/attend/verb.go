@@ -23,7 +23,7 @@ import (
 type Verb struct {
 	Socket  string        `env:"ZKCOORD_ATTEND" default:"/run/zkcoord/attend.sock" placeholder:"PATH" help:"Where to listen. A socket that systemd passes on takes its place."`
 	Mode    string        `default:"0660" help:"The mode of the socket, in octal: who may connect."`
-	Grace   time.Duration `default:"250ms" positive:"" help:"From a process's end to its session's, for what it had sent to arrive."`
+	Grace   time.Duration `default:"250ms" positive:"" help:"How long after a process's end its session is closed: what it had sent arrives first."`
 	Most    int           `default:"10000" placeholder:"N" help:"Attend to N clients at most."`
 	PerUser int           `default:"5000" placeholder:"N" help:"Attend to N clients of one user at most."`
 	Metrics string        `placeholder:"HOST:PORT" help:"Serve metrics for Prometheus there, at /metrics."`
@@ -72,7 +72,7 @@ func (v *Verb) Run(s *term.Streams) error {
 	return v.serve(s, l, metrics)
 }
 
-// check asks the attendant that is there.
+// check asks the attendant at the socket.
 func (v *Verb) check(s *term.Streams) error {
 	ctx, cancel := conn.Within(context.Background(), checkWithin)
 	defer cancel()
@@ -100,7 +100,7 @@ func (v *Verb) listen(mode fs.FileMode) (*net.UnixListener, error) {
 	}
 	unix, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, errors.Join(errors.New("the socket that systemd passes on is none of Unix (ListenStream=/path)"), l.Close())
+		return nil, errors.Join(errors.New("the socket that systemd passes on is not a Unix socket (ListenStream=/path)"), l.Close())
 	}
 	v.Socket = unix.Addr().String()
 	return unix, nil
@@ -142,7 +142,7 @@ var (
 	closed      = exposition.Counter("zkcoord_attend_closed_total", "Sessions that were closed after a death.")
 	failed      = exposition.Counter("zkcoord_attend_failed_total", "Sessions that no server has closed before they expired.")
 	refused     = exposition.Counter("zkcoord_attend_refused_total", "Connections that were refused: limits, protocol, sessions of other users.")
-	took        = exposition.Counter("zkcoord_attend_close_seconds_total", "Time from the deaths to the ends of the sessions that were closed.")
+	took        = exposition.Counter("zkcoord_attend_close_seconds_total", "Time from the deaths to the ends of the sessions that were closed, summed.")
 	slowest     = exposition.Gauge("zkcoord_attend_close_seconds_max", "The longest time from a death to the end of its session.")
 )
 

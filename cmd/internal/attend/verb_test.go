@@ -144,7 +144,7 @@ func TestWhatACommandLeavesBehindKeepsTheSessionOfItsKilledOwner(t *testing.T) {
 	}
 }
 
-// keepsTheSession has the owner of a command killed, of which a daemon is left.
+// keepsTheSession kills the owner of a command that leaves a daemon behind.
 func keepsTheSession(t *testing.T, socket string, verb ...string) {
 	t.Helper()
 	w := zktest.New(t, zktest.Embedded)

@@ -20,7 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 )
 
-// closeWithin bounds the farewell to the servers.
+// closeWithin bounds the closing of a session.
 const closeWithin = 500 * time.Millisecond
 
 // Connection says which servers to use, and how.
@@ -36,13 +36,13 @@ type Connection struct {
 	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant: see attend."`
 	Dialect        string        `default:"curator" group:"connection" help:"Node names of curator (Java) or kazoo (Python): the same for all who share a path. To lock, elect and look also another recipe's: zookeeper, numbers, name=NAME or prefix=PREFIX."`
 
-	describes      bool     // the verb knows of described dialects
+	describes      bool     // the verb accepts described dialects
 	EmptyVariables []string `kong:"-"` // variables that were set and empty
 
 	Note    func(format string, args ...any) `kong:"-"`
-	Observe func(event.Event)                `kong:"-"` // unless it is nil
+	Observe func(event.Event)                `kong:"-"` // nil: nobody observes
 	Share   func(*os.File)                   `kong:"-"` // gets each connection to the attendant; nil: none is made
-	label   label                            // see [labelled]; the program's name by default
+	label   label                            // see [Labelled]; the program's name by default
 }
 
 // environmentVariables stand for the options above.
@@ -61,8 +61,8 @@ func UnsetEmptyVariables() (empty []string) {
 }
 
 // refuseEmptyVariables refuses a variable that is set and empty if it protects
-// something and no option takes its place: whoever set it did not mean to go
-// without.
+// something and no option takes its place: whoever set it did not mean to do
+// without that protection.
 func (c *Connection) refuseEmptyVariables() error {
 	for _, protecting := range []struct {
 		variable string
@@ -87,8 +87,8 @@ func (c *Connection) refuseEmptyVariables() error {
 // ZooKeeper's own tools write a list. An identity may have commas, too.
 var betweenACLs = regexp.MustCompile(`(:[cdrwa]+),`)
 
-// lines are the values of a flag that is repeated, or of its variable, with one
-// in each line.
+// lines are the values of a repeated flag, or of its variable, which has one in
+// each line.
 func lines(values []string) (all []string) {
 	for value := range strings.Lines(strings.Join(values, "\n")) {
 		if value = strings.TrimRight(value, "\r\n"); value != "" {
@@ -102,8 +102,8 @@ func acls(values []string) []string {
 	return lines([]string{betweenACLs.ReplaceAllString(strings.Join(values, "\n"), "$1\n")})
 }
 
-// dialects returns the client's dialect, and the described one of the lines
-// that the verb stands in or looks at, or "".
+// dialects returns the client's dialect, and the described dialect of the lines
+// that the verb joins or looks at, or "".
 func (c *Connection) dialects() (client, line coord.Dialect, err error) {
 	switch d := coord.Dialect(c.Dialect); {
 	case d == "", d == coord.Curator, d == coord.Kazoo:
@@ -112,22 +112,21 @@ func (c *Connection) dialects() (client, line coord.Dialect, err error) {
 		return "", "", term.UsageError("%v", coord.CheckDialect(d))
 	case !c.describes:
 		return "", "", term.UsageError("--dialect %s describes the line of a lock or an election: "+
-			"it is for lock and elect, without --shared and --slots, and for what looks at lines", d)
+			"it is for lock and elect, without --shared and --slots, and for verbs that look at lines", d)
 	default:
 		return coord.Curator, d, nil
 	}
 }
 
-// LineDialect returns the described dialect of the lines to stand in or to look
-// at, or "". A verb that does not call it before it connects refuses one.
+// LineDialect returns the described dialect of the lines to join or to look at,
+// or "". Unless it was called, [Connection.Open] refuses a described dialect.
 func (c *Connection) LineDialect() coord.Dialect {
 	c.describes = true
 	_, line, _ := c.dialects()
 	return line
 }
 
-// GaveUp is the error of a wait that was given up. It says how long the wait
-// was.
+// GaveUp is the error of a wait that reached its limit, which it names.
 type GaveUp time.Duration
 
 func (g GaveUp) Error() string { return fmt.Sprintf("gave up after %v", time.Duration(g)) }
@@ -318,8 +317,8 @@ func (c *Connection) Serving(address *net.TCPAddr, f func(ctx context.Context, c
 	})
 }
 
-// With is [Connection.Connected] for verbs that ask one thing: f's context ends
-// after ConnectTimeout, too.
+// With is [Connection.Connected] for verbs that ask one thing: f, too, has
+// ConnectTimeout to end.
 func (c *Connection) With(f func(ctx context.Context, client *coord.Client) error) error {
 	return c.Connected(func(client *coord.Client) error {
 		ctx, cancel := Within(context.Background(), c.ConnectTimeout)
@@ -366,7 +365,8 @@ func HangUp(client *coord.Client) {
 	_ = client.Close(ctx)
 }
 
-// OrUsage makes an error about an impossible argument one of usage.
+// OrUsage gives an error about an invalid argument the status of a usage error,
+// and others code.
 func OrUsage(err error, code int) error {
 	if errors.Is(err, coord.ErrInvalid) {
 		code = term.ExitUsage
@@ -384,7 +384,7 @@ func HeldAround() []string { return strings.Fields(os.Getenv(HeldVariable)) }
 // SinceVariable gives a command the time since which it runs under its holds.
 const SinceVariable = "COORD_SINCE"
 
-// AddressOf is where to listen, as a flag says it.
+// AddressOf is the address to listen at that a flag names.
 func AddressOf(flag, at string) (*net.TCPAddr, error) {
 	address, err := net.ResolveTCPAddr("tcp", at)
 	if err == nil && at == "" { // which would be every address, and any port

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// LookWithin is how long a server may take to answer a word of four letters.
+// LookWithin is how long a server may take to answer a four-letter command.
 const LookWithin = 3 * time.Second
 
-// longestAnswer is how much of an answer is read.
+// longestAnswer is how much of an answer is read, in bytes.
 const longestAnswer = 64 << 20
 
 // defaultPort is ZooKeeper's.
@@ -63,7 +63,7 @@ func (c *Connection) ask(ctx context.Context, address, word string) string {
 
 var modeLine = regexp.MustCompile(`(?m)^Mode: (\w+)$`)
 
-// Mode is a server's part in the ensemble, as the command srvr reports it.
+// Mode is a server's role in the ensemble, as the command srvr reports it.
 func (c *Connection) Mode(ctx context.Context, address string) string {
 	if found := modeLine.FindStringSubmatch(c.ask(ctx, address, "srvr")); found != nil {
 		return found[1]
@@ -87,9 +87,9 @@ type Remote struct {
 }
 
 // Connections are the clients that are connected to a server, by session, as
-// cons or else dump lists them. told is false if neither listed even this very
-// connection. Silence is counted from the newest answer that the server gave to
-// any client, since the server has a clock of its own.
+// cons or else dump lists them. told is false if neither listed anything, not
+// even this connection. Silence is measured from the newest answer that the
+// server gave to any client, since its clock is not ours.
 func (c *Connection) Connections(ctx context.Context, address string) (sessions map[string]Remote, told bool) {
 	for _, word := range []string{"cons", "dump"} {
 		found := connectionLines[word].FindAllStringSubmatch(c.ask(ctx, address, word), -1)

@@ -33,7 +33,7 @@ type label string
 func (l label) Validate() error {
 	switch {
 	case l == "":
-		return fmt.Errorf("the label is empty; leave the option out for the usual one")
+		return fmt.Errorf("the label is empty; leave the option out for the default")
 	case len(l) > mostLabel:
 		return fmt.Errorf("the label has %d bytes; %d at most", len(l), mostLabel)
 	case !utf8.ValidString(string(l)):
@@ -61,8 +61,8 @@ type Waiting struct {
 	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait for D at most, connecting included, then exit with 124."`
 }
 
-// Wait runs f with a context that ends by a signal, or with the timeout, whose
-// message is late.
+// Wait runs f with a context that ends by a signal or by the timeout. The error
+// of the timeout begins with late.
 func (w *Waiting) Wait(c *Connection, late string, f func(ctx context.Context, client *coord.Client) error) error {
 	return c.Lasting(w.Timeout, func(ctx context.Context, client *coord.Client) error {
 		err := f(ctx, client)
@@ -111,10 +111,11 @@ func (p NodePath) NoteAbsent(ctx context.Context, s *term.Streams, client *coord
 	return err
 }
 
-// NodePaths are one path or several, with a command behind them.
+// NodePaths are one path or several, with a command after them.
 type NodePaths []NodePath
 
-// Decode is called by kong. What does not begin with / is the command.
+// Decode is called by kong. The command begins with the first word that does
+// not begin with /.
 func (p *NodePaths) Decode(ctx *kong.DecodeContext) error {
 	*p = nil
 	for len(*p) == 0 || ctx.Scan.Peek().IsValue() && strings.HasPrefix(ctx.Scan.Peek().String(), "/") {
@@ -134,7 +135,7 @@ func (p NodePaths) Validate() error {
 			return err
 		}
 		if slices.Contains(p[:i], path) {
-			return fmt.Errorf("%s is there twice, and would wait for itself", path)
+			return fmt.Errorf("%s is named twice, and would wait for itself", path)
 		}
 	}
 	return nil

@@ -48,8 +48,8 @@ func (o TlsOptions) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// ServerConfig is for a server that shows the certificate, and that demands one
-// by the authorities if they are named.
+// ServerConfig is for a server that shows the certificate. If --tls-ca names
+// authorities, its clients must show a certificate of theirs.
 func (o TlsOptions) ServerConfig() (*tls.Config, error) {
 	config, err := o.config()
 	switch {
@@ -63,10 +63,10 @@ func (o TlsOptions) ServerConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// variable is one of the environment of a further process.
+// variable is an environment variable of a child process.
 type variable struct{ name, value string }
 
-// variables are what a further process needs to do the same.
+// variables give a child process the same options.
 func (o TlsOptions) variables() []variable {
 	return []variable{
 		{"ZK_TLS", strconv.FormatBool(o.TLS)}, {"ZK_TLS_CA", o.TLSCA}, {"ZK_TLS_CERT", o.TLSCert}, {"ZK_TLS_KEY", o.TLSKey},

@@ -71,7 +71,7 @@ func play(s *term.Streams, c *conn.Connection, check func(session time.Duration)
 	}
 	defer conn.HangUp(st.client)
 	defer forget(st.client, st.path)
-	if st.client.Info().Chroot != "" { // which its processes need
+	if st.client.Info().Chroot != "" { // it is made before the processes look for it
 		if err := st.client.EnsureDir(ctx, st.path); err != nil {
 			return term.BySignal(ctx, conn.Failure(err))
 		}
@@ -90,7 +90,7 @@ func (st *stage) servers() (stop func(), err error) {
 		}
 		longest, stop = embeddedSession, func() { _ = server.Close() }
 		st.ZK, st.where = server.ConnectString(), "an embedded server"
-		st.TlsOptions = conn.TlsOptions{} // it does not speak that
+		st.TlsOptions = conn.TlsOptions{} // it speaks no TLS
 	}
 	if st.SessionTimeout == 0 {
 		st.SessionTimeout = longest
@@ -108,7 +108,8 @@ func (st *stage) process(verb string, args ...string) (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// forget removes a node with all below it, as far as that is possible in time.
+// forget removes a node with all below it, as far as possible within
+// forgetWithin.
 func forget(client *coord.Client, path string) {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
 	defer cancel()
@@ -121,7 +122,7 @@ const atOnce = 500
 func prune(ctx context.Context, client *coord.Client, path string) {
 	names, err := client.Children(ctx, path)
 	if err != nil {
-		return // there is nothing, or nothing to be done
+		return // there is no node, or the request failed
 	}
 	for some := range slices.Chunk(names, atOnce) {
 		ops := make([]coord.Op, len(some))

@@ -20,7 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// requireNothingLeft looks whether the servers have anything of the demo.
+// requireNothingLeft checks that the servers have no node of the demo.
 func requireNothingLeft(t *testing.T, w *zktest.World) {
 	t.Helper()
 	left, _, err := w.Admin().Children("/coorddemo")

@@ -30,7 +30,7 @@ type told struct {
 	text string
 }
 
-// record runs the demo, and returns what it tells people.
+// record runs the demo, and returns what it prints for people.
 func record(t *testing.T) (lines []told) {
 	p := cmdtest.Start(t, "demo", "stock")
 	begun := time.Now()
@@ -79,13 +79,13 @@ const (
 	lineHeight = 22
 	charWidth  = 8.43 // of a monospaced font at 14 px
 	margin     = 20
-	rest       = 5 * time.Second // that the end is shown, before all begins again
+	rest       = 5 * time.Second // how long the end is shown before the recording begins again
 )
 
 var sold = regexp.MustCompile(`([0-9]+) sold|^ +sold ([0-9]+)`)
 
-// draw is a terminal in which the lines appear when they came, over a bar of
-// what is sold. Where motion is not wanted, all are there.
+// draw draws a terminal in which each line appears when it came, over a bar of
+// the units sold. A reader who prefers no motion sees all lines at once.
 func draw(lines []told) string {
 	width := 0
 	for _, line := range lines {

@@ -20,7 +20,7 @@ type stockVerb struct {
 	Workers int  `default:"8" help:"How many processes sell."`
 	Stock   int  `default:"500" help:"How many units there are."`
 	Kill    int  `default:"3" help:"How many to kill in the middle of a sale."`
-	Unsafe  bool `help:"Without the lock."`
+	Unsafe  bool `help:"Sell without the lock."`
 }
 
 // stockResult is the last line of the demo.

@@ -1,5 +1,5 @@
-// Package history remembers who held what, from looks that were made one after
-// the other. It is told what each look has shown and when, and makes nothing
-// up: what happened between two looks is known as far as both together prove
-// it. It asks nobody, and has no clock.
+// Package history remembers who held what, from one look to the next. It is
+// told what each look has shown, and when. Of the time between two looks it
+// says only what the two prove together. It sends no requests, and reads no
+// clock.
 package history

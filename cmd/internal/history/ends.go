@@ -5,46 +5,46 @@ import (
 	"time"
 )
 
-// How a hold has ended, as far as it is known.
+// How a hold has ended; "" if that is not known.
 type How string
 
 const (
-	Released How = "released" // by its session, which could not have ended by then, or lived on; or by a program that broke it
-	Broken   How = "broken"   // by who told History.Breaks
+	Released How = "released" // while its session lived: by the holder, or by another program that deleted its node
+	Broken   How = "broken"   // by the caller of History.Breaks
 	Lost     How = "lost"     // its session ended: its client was connected, and silent
 	Crashed  How = "crashed"  // its session ended: its client was not connected any more
 )
 
-// Heard is what the servers say of the session of a client that is connected.
+// Heard is what the servers say of a connected client's session.
 type Heard struct {
-	At      time.Time     // that a request came; zero: they do not say it
-	Timeout time.Duration // 0: they do not say it
+	At      time.Time     // when the last request came; zero: they do not say
+	Timeout time.Duration // 0: they do not say
 }
 
-// Book is which clients were connected.
+// Book says which clients were connected.
 type Book struct {
 	Asked    time.Time
 	Complete bool // all servers have answered
 	Sessions map[string]Heard
 }
 
-// session is what is known of one that holds something.
+// session is what is known of a session that holds something.
 type session struct {
 	Heard
-	listed  time.Time // in the last book that has it
-	missing time.Time // in the last book that has all but it; zero: it was listed since
-	gone    bool      // and it still held then
+	listed  time.Time // when the last book with it was asked for
+	missing time.Time // when the last complete book without it was asked for; zero: it was listed since
+	gone    bool      // a look after missing showed that it still held
 }
 
-// The part of a session's timeout after which it may have ended, and after
-// which its client is silent. The clocks of servers are not precise.
+// The parts of its timeout after which a session may have ended, and after
+// which its client counts as silent. The clocks of servers are not precise.
 const (
 	mayEnd   = 2. / 3
 	isSilent = 1. / 2
 )
 
-// Breaks notes that a node is about to be deleted by force, or that this came
-// to nothing.
+// Breaks notes that a node is about to be deleted by force, or, if does is
+// false, that the deletion failed.
 func (h *History) Breaks(node string, does bool) {
 	if does {
 		h.broken[node] = true
@@ -80,7 +80,8 @@ func (h *History) Hear(b Book) {
 	}
 }
 
-// fate is how a session's hold has ended by then, if the session has ended too.
+// fate says how a hold of the session ended that was gone by then, given that
+// the session has ended by now.
 func (s *session) fate(then time.Time) How {
 	switch {
 	case s == nil:

@@ -17,7 +17,7 @@ type Look struct {
 // Path is what a look has shown of one path.
 type Path struct {
 	Kind     string
-	Lanes    []string // parts with holders of their own, such as the keys of shards; nil: the path itself; none: nothing has holders
+	Lanes    []string // parts with holders of their own, such as the keys of shards; nil: the path itself has holders; empty: nothing has
 	Holders  []Holder
 	Others   []string // the sessions of those who wait
 	Waiting  int
@@ -29,30 +29,30 @@ type Path struct {
 // Holder is who holds a path, or a lane of it.
 type Holder struct {
 	Lane, Node     string
-	Token          int64 // with Node, what the hold is known by
+	Token          int64 // identifies the hold, together with Node
 	Owner, Session string
-	Made           time.Time // the node, which is no later than the grant; zero: not known
+	Made           time.Time // when its node was made, no later than the grant; zero: not known
 }
 
-// Span is the time in which something happened. A zero From: it was before the
-// first look.
+// Span is the time within which something happened. If From is zero, it may
+// have been before the first look.
 type Span struct{ From, To time.Time }
 
-// Interval is who held a path, or that nobody did, without a break from the end
-// of Begin to the beginning of End. Who held within these two spans is not
+// Interval says who held a path, or that nobody did, without a break from
+// Begin.To to End.From. Begin and End are spans: the moment within each is not
 // known.
 type Interval struct {
 	ID      int64
 	Path    string
 	Kind    string
-	Nobody  bool // held it
-	AtLooks bool // Nobody: somebody may have held it between two looks
+	Nobody  bool // held the path
+	AtLooks bool // with Nobody: somebody may have held it between two looks
 	Holder
 	Begin, End Span // End is zero while it lasts
-	How        How  // it ended
+	How        How  // how it ended
 }
 
-// Lasts reports whether it had not ended at the last look.
+// Lasts reports whether the interval had not ended at the last look.
 func (i *Interval) Lasts() bool { return i.End.To.IsZero() }
 
 // Limits bound what is remembered.
@@ -60,7 +60,7 @@ type Limits struct {
 	Keep      time.Duration // for how long
 	Intervals int
 	Points    int
-	Apart     time.Duration // two looks that are farther apart are not of one run
+	Apart     time.Duration // looks that are farther apart belong to different runs
 }
 
 // History is what is remembered. It is not safe for concurrent use.
@@ -77,7 +77,7 @@ type History struct {
 	points   int
 	chunks   []*Chunk // in the order in which they were begun
 	sessions map[string]*session
-	pending  []*Interval // which have ended, it is not known how
+	pending  []*Interval // ended; how is not known yet
 	broken   map[string]bool
 }
 
@@ -93,11 +93,11 @@ type track struct {
 	schedule *Schedule
 }
 
-// lane is who holds now.
+// lane has the present holders of a path, or of a part of it.
 type lane struct {
 	held  map[holderID]*Interval
-	free  *Interval // nobody does
-	fresh bool      // one look has shown that so far
+	free  *Interval // nobody holds
+	fresh bool      // only one look has shown free so far
 }
 
 type holderID struct {
@@ -105,13 +105,13 @@ type holderID struct {
 	token int64
 }
 
-// New makes an empty one.
+// New makes an empty history.
 func New(limits Limits) *History {
 	return &History{limits: limits, paths: map[string]*track{}, sessions: map[string]*session{}, broken: map[string]bool{}}
 }
 
-// Paths are the paths that were seen, and are not forgotten. A look should say
-// of each of them whether anything has changed.
+// Paths are the paths that are remembered. A look should say of each whether
+// anything has changed.
 func (h *History) Paths() []string { return slices.Sorted(maps.Keys(h.paths)) }
 
 // See adds what a look has shown.
@@ -134,8 +134,8 @@ func (h *History) See(l Look) {
 	h.forget(l.Ended)
 }
 
-// Still reports whether a path had, at a later time, still the stamp of the
-// last look at it. If so, what that look has shown was so until then.
+// Still reports whether a path's stamp at time then is that of the last look at
+// it. If so, what that look has shown stayed true until then.
 func (h *History) Still(path, stamp string, then time.Time) (is bool) {
 	t := h.paths[path]
 	if t == nil || stamp == "" || stamp != t.stamp {
@@ -250,7 +250,7 @@ func (h *History) nobody(at *lane, idle *Interval, before Span) {
 	at.fresh = false
 }
 
-// all are the intervals that last.
+// all are the lane's intervals that last.
 func (l *lane) all() []*Interval {
 	all := slices.Collect(maps.Values(l.held))
 	if l.free != nil {
@@ -259,7 +259,7 @@ func (l *lane) all() []*Interval {
 	return all
 }
 
-// after narrows a span by what was made before.
+// after narrows a span to the time after made.
 func after(s Span, made time.Time) Span {
 	if made.After(s.From) && made.Before(s.To) {
 		s.From = made
@@ -312,7 +312,7 @@ func (h *History) forget(now time.Time) {
 // were too many.
 func (h *History) Dropped() int { return h.dropped }
 
-// Runs are from when to when looks followed each other closely.
+// Runs are the spans in which looks followed each other closely.
 func (h *History) Runs() []Span { return h.runs }
 
 // Seen is when the last look at a path began.

@@ -5,8 +5,8 @@ import "time"
 // Queue is what a look has shown of a queue.
 type Queue struct {
 	Items, InHand, Dead int
-	Oldest              time.Time // when the oldest item was put that nobody has; zero: there is none
-	Put, Taken          uint32    // so many so far, counted from any number
+	Oldest              time.Time // when the oldest item was put, of those that nobody has in hand; zero: there is none
+	Put, Taken          uint32    // how many so far, counted from an arbitrary number
 }
 
 // Point is a state that lasted from one look to the next point, or to the end
@@ -17,8 +17,7 @@ type Point struct {
 	Queue
 }
 
-// Chunk is some points of a path, one after the other. Only the last chunk of a
-// path grows.
+// Chunk has consecutive points of a path. Only the last chunk of a path grows.
 type Chunk struct {
 	ID     int64
 	Path   string

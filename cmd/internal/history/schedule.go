@@ -12,8 +12,8 @@ type Schedule struct {
 	LeftOut int       // slots, so far
 }
 
-// Skip are slots that were left out: so many of those after one instant, and
-// before another, or at it.
+// Skip says how many slots of a schedule were left out after After and before
+// Until, or at it.
 type Skip struct {
 	Path         string
 	After, Until time.Time

@@ -30,7 +30,7 @@ func TestWhoFindsNothingSaysIfThereIsNoNode(t *testing.T) {
 func TestWhatIsWrongWithACommandLineIsTold(t *testing.T) {
 	w := cmdtest.World(t)
 	for line, says := range map[string]string{
-		"lock /a /b /a -- true":                                           "/a is there twice",
+		"lock /a /b /a -- true":                                           "/a is named twice",
 		"lock /a /b/ -- true":                                             `path "/b/"`,
 		"lock /a / -- true":                                               "root",
 		"lock --slots 2 /a /b -- true":                                    "--slots is for one path",

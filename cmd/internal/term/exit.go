@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// What the process exits with. Those from 64 on are sysexits.h's where it has
-// one.
+// The exit statuses. From 64 on they are those of sysexits.h, where it has a
+// fitting one.
 const (
 	ExitOK          = 0
 	ExitFailed      = 1   // a demo went wrong, or a request was refused
@@ -23,7 +23,8 @@ const (
 	ExitOwnFault    = 125 // lock could not do its part, and the command was not started
 )
 
-// ExitError is an error with the status to exit with. Without err it is silent.
+// ExitError is an error with the status to exit with. Without Err nothing is
+// printed.
 type ExitError struct {
 	Code   int
 	Err    error
@@ -37,7 +38,7 @@ func StatusOf(err error) *ExitError {
 	return status
 }
 
-// With adds a field to the JSON object.
+// With returns the error with this field, alone, in Fields.
 func (e *ExitError) With(name string, value any) *ExitError {
 	return &ExitError{Code: e.Code, Err: e.Err, Fields: map[string]any{name: value}}
 }
@@ -58,16 +59,16 @@ func ExitWith(code int, format string, args ...any) error {
 	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// Absent is the error of a verb that was to look at, or act on, what stands at
-// a path where there is no node: a misspelt path must not look like good
-// health.
+// Absent is the error of a verb whose path has no node: a misspelt path must
+// not look like good health.
 func Absent(path string) error {
 	return ExitWith(ExitAbsent, "there is no node %s", Plain(path))
 }
 
 func UsageError(format string, args ...any) error { return ExitWith(ExitUsage, format, args...) }
 
-// Silently exits with a status and no message.
+// Silently is an error that exits with a status and prints nothing, or nil for
+// ExitOK.
 func Silently(code int) error {
 	if code == ExitOK {
 		return nil
@@ -75,14 +76,14 @@ func Silently(code int) error {
 	return &ExitError{Code: code}
 }
 
-// Signalled is why something ended when a signal came.
+// Signalled is the cause of an end by a signal.
 type Signalled struct{ syscall.Signal }
 
 func (s Signalled) Error() string { return "ended by signal: " + s.String() }
 
-// Interruptible returns a context that ends by a signal, also by the one that
-// says that the output is not read any more. A second signal ends the process
-// immediately.
+// Interruptible returns a context that SIGHUP, SIGINT or SIGTERM ends, or
+// SIGPIPE when nobody reads the output any more. A second signal ends the
+// process immediately.
 func Interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	ctx, end := context.WithCancelCause(parent)
 	// A full channel gets no more signals: SIGPIPEs of closed connections must
@@ -96,7 +97,8 @@ func Interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	if !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(pipes, syscall.SIGPIPE)
 	}
-	// What is still written must not end the process before it has cleared up.
+	// A write to a closed pipe must not end the process before it has cleaned
+	// up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		for {
@@ -123,8 +125,8 @@ func Interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	}
 }
 
-// BySignal is the silent status of a process that a signal has ended, if that
-// is why ctx has, and otherwise err.
+// BySignal returns the silent status 128+n if signal n has ended ctx, and
+// otherwise err.
 func BySignal(ctx context.Context, err error) error {
 	var sig Signalled
 	if errors.As(context.Cause(ctx), &sig) {

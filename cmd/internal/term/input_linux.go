@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewInput makes a file in memory, which no full disk is in the way of.
+// NewInput makes a file in memory, so that a full disk does not matter.
 func NewInput() (*os.File, error) {
 	fd, err := unix.MemfdCreate("zkcoord-item", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
-// NewInput makes a file without a name that has room for any item already.
+// NewInput makes a file without a name, and reserves the space of the largest
+// item.
 func NewInput() (*os.File, error) {
 	file, err := os.CreateTemp("", "zkcoord-item-")
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 // keyTakes is how long quits waits for a key before it looks for signals again.
 const keyTakes = 100 * time.Millisecond
 
-// UntilQuit returns a context that ends when q is typed, where standard input
-// and output are a terminal: a pager that reads the output wants the keys for
-// itself. Until then the terminal hands keys over immediately, and does not
-// show them. restore puts its modes back, as do a signal, the stop key, and the
-// end of parent.
+// UntilQuit returns a context that ends when q is typed, if standard input and
+// output are terminals: if a pager reads the output, the keys are the pager's.
+// Until then the terminal passes on each key immediately, and does not echo it.
+// Its modes are restored by restore, a signal, the stop key, and the end of
+// parent.
 func UntilQuit(parent context.Context, s *Streams) (ctx context.Context, restore func()) {
 	ctx, quit := context.WithCancel(parent)
 	if !IsTerminal(s.In) || !IsTerminal(s.Out) {
@@ -52,7 +52,7 @@ type keyboard struct {
 	signals chan os.Signal
 
 	mu     sync.Mutex
-	before *unix.Termios // the modes as they were; nil: they are so now
+	before *unix.Termios // the modes before take changed them; nil: they are unchanged
 	closed bool
 }
 
@@ -67,8 +67,8 @@ func ofForeground(fd int) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// quits waits for a key for a while, and reports whether it was q. A process in
-// the background would be stopped if it read.
+// quits waits up to keyTakes for a key, and reports whether it was q. It does
+// not read in the background: the kernel would stop the process.
 func (k *keyboard) quits() bool {
 	k.take()
 	select {
@@ -87,20 +87,20 @@ func (k *keyboard) quits() bool {
 	if k.foreground() {
 		n, err = unix.Read(k.fd, typed[:])
 	}
-	if err != nil || n <= 0 { // the keys are for another, or the terminal is gone
+	if err != nil || n <= 0 { // the keys are another process's, or the terminal is gone
 		time.Sleep(keyTakes)
 		return false
 	}
 	return slices.Contains(typed[:n], 'q') || slices.Contains(typed[:n], 'Q')
 }
 
-// handle puts the modes back, and then lets a signal have its default effect.
+// handle restores the modes, and then lets a signal have its default effect.
 func (k *keyboard) handle(sig os.Signal) {
 	switch sig {
 	case syscall.SIGTSTP:
 		k.give()
 		StopSelf()
-	case syscall.SIGCONT: // of a stop that could not be seen; the shell may have changed the modes
+	case syscall.SIGCONT: // after a SIGSTOP, which no process sees; the shell may have changed the modes
 		k.give()
 	case syscall.SIGQUIT:
 		k.close()
@@ -128,8 +128,8 @@ func (k *keyboard) take() {
 	}
 }
 
-// give puts the modes back as they were, unless the terminal is another's by
-// now, which has its own.
+// give restores the modes, unless the terminal is another process's by now,
+// with modes of its own.
 func (k *keyboard) give() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +139,7 @@ func (k *keyboard) give() {
 	k.before = nil
 }
 
-// close puts the modes back for good.
+// close restores the modes for good.
 func (k *keyboard) close() {
 	k.mu.Lock()
 	k.closed = true

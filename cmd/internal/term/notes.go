@@ -14,8 +14,8 @@ import (
 // MostNotes is how many bytes may wait for a reader, besides the last note.
 const MostNotes = 64 << 10
 
-// Notes is the standard error. While this process guards a command it does not
-// wait for the reader, which may be stuck: what does not fit is dropped.
+// Notes is the standard error. Write does not wait for the reader, which may be
+// stuck while this process guards a command: notes that do not fit are dropped.
 type Notes struct {
 	*os.File
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ func (n *Notes) Write(p []byte) (int, error) {
 }
 
 // add drops p if most bytes are pending already. The length of p itself does
-// not count: it may be an object with results.
+// not count: p may be a long JSON object of results.
 func (n *Notes) add(p []byte, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,7 +50,7 @@ func (n *Notes) add(p []byte, most int) {
 }
 
 // Remarks are notes that leave half of the room to the others, such as the
-// object of the end.
+// final JSON object.
 type Remarks struct{ *Notes }
 
 func (r Remarks) Write(p []byte) (int, error) {
@@ -80,7 +80,7 @@ func (n *Notes) deliver() {
 	}
 }
 
-// Drain gives the reader a moment, before this process is stopped.
+// Drain waits until everything is written, but 0.1 s at most.
 func (n *Notes) Drain() {
 	for range 100 {
 		n.mu.Lock()
@@ -93,8 +93,8 @@ func (n *Notes) Drain() {
 	}
 }
 
-// Flush waits for the reader when there is nothing left to protect. A signal
-// may end that.
+// Flush waits until everything is written, when there is no command left to
+// guard. A signal then ends the process.
 func (n *Notes) Flush() {
 	signal.Reset(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	n.mu.Lock()
@@ -104,8 +104,8 @@ func (n *Notes) Flush() {
 	<-n.done
 }
 
-// Account is what the JSON object of a verb that fails says besides its status
-// and the error, and where it goes.
+// Account is what the JSON object of a failed verb has besides status and
+// error, and where it is written.
 type Account struct {
 	Paths []string
 	Demo  string // the name of a demonstration
@@ -113,7 +113,7 @@ type Account struct {
 	Told  bool   // an object has already reported the outcome
 }
 
-// Put has the only value under its name, or several as a list under the plural.
+// Put sets a single value under name, or several as a list under its plural.
 func Put[T any](object map[string]any, name string, values []T) {
 	switch len(values) {
 	case 0:
@@ -124,8 +124,9 @@ func Put[T any](object map[string]any, name string, values []T) {
 	}
 }
 
-// AccountFor reports an end in JSON, if JSON is wanted and no object has
-// reported it. A demonstration reports in any case, as its last line.
+// AccountFor reports a failure in JSON, if JSON is wanted and no object has
+// reported the outcome. The last line of a demonstration is this object also
+// without --json, except after a usage error.
 func (s *Streams) AccountFor(status *ExitError) {
 	if s.Told || !s.JSON && (s.Demo == "" || status.Code == ExitUsage) {
 		return
@@ -154,8 +155,8 @@ func (s *Streams) Tell(object map[string]any) {
 	}
 }
 
-// Progress is a line on a terminal that is rewritten again and again. On
-// anything else it is nothing.
+// Progress is a line on a terminal that is rewritten in place. Elsewhere it is
+// not drawn.
 type Progress struct {
 	streams   *Streams
 	live      bool
@@ -168,8 +169,7 @@ func NewProgress(s *Streams) *Progress {
 	return &Progress{streams: s, live: !s.JSON && IsTerminal(s.Out) && os.Getenv("TERM") != "dumb"}
 }
 
-// Show replaces the line by a bar and how much it is, but not more often than
-// eyes can follow.
+// Show redraws the line, a bar and its numbers, at most every 40 ms.
 func (p *Progress) Show(done, all int) {
 	p.done, p.all = done, all
 	if time.Since(p.shown) >= 40*time.Millisecond {
@@ -177,7 +177,7 @@ func (p *Progress) Show(done, all int) {
 	}
 }
 
-// Mark marks on the bar how far it had come when something happened.
+// Mark marks the place on the bar where something happened.
 func (p *Progress) Mark(done int) { p.marks = append(p.marks, done) }
 
 func (p *Progress) draw() {
@@ -209,8 +209,8 @@ func (p *Progress) erase() {
 	}
 }
 
-// gauge draws done of all, and marks, on a line of so many columns: a longer
-// one would break, and stay.
+// gauge draws done of all, and marks, so that they fit on a line of so many
+// columns: a line that wraps cannot be erased.
 func gauge(done, all, columns int, marks []int) string {
 	const longest = 40
 	text := fmt.Sprintf("%d of %d", done, all)

@@ -11,9 +11,9 @@ const eraseLine = "\r\x1b[K"
 // HasStatus reports whether the reader sees a line that is rewritten in place.
 func (n *Notes) HasStatus() bool { return IsTerminal(n.File) && os.Getenv("TERM") != "dumb" }
 
-// Status writes a line below the notes, cut to the terminal's width, in place
-// of the one before. While the reader is stuck, it leaves that out. In the
-// background, the terminal is another's.
+// Status replaces the line below the notes, cut to the terminal's width. It
+// writes nothing while notes are pending, or in the background, where the
+// terminal is another process's.
 func (n *Notes) Status(line string) {
 	line = Cut(Visible(strings.ReplaceAll(line, "\n", " ")), Width(n.File)-1)
 	n.mu.Lock()
@@ -27,7 +27,8 @@ func (n *Notes) Status(line string) {
 }
 
 // Clear erases the line that Status has written, and gives the terminal a
-// moment to do so: what another program writes next begins a line.
+// moment to do so: the next output of another program then begins on an empty
+// line.
 func (n *Notes) Clear() {
 	n.mu.Lock()
 	shown := n.status != "" && foreground(n.File)

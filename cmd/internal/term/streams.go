@@ -63,9 +63,8 @@ func (s *Streams) Note(format string, args ...any) {
 	fmt.Fprint(s.Err, Visible(fmt.Sprintf(Program+": "+format+"\n", args...)))
 }
 
-// Shown is what a node holds as the output may show it. On a terminal it is
-// quoted: it may have anything in it, also what moves the cursor, or looks like
-// a line of ours.
+// Shown is a node's data as the output may show it. On a terminal it is quoted:
+// it may have control sequences, or look like a line of ours.
 func (s *Streams) Shown(data []byte) string {
 	if IsTerminal(s.Out) {
 		return strconv.Quote(string(data))
@@ -93,13 +92,13 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// IsTerminal reports whether a reader or writer is a person's.
+// IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Agrees reads the answer to a question.
+// Agrees reads the answer to a question, and reports whether it is yes.
 func (s *Streams) Agrees() bool {
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const stopTakes = 50 * time.Millisecond
 
 // StopSelf stops this process as the stop key would, and returns when it has
-// been continued. It is not SIGTSTP, since the runtime does not give up its
+// been continued. The signal is SIGTTIN and not SIGTSTP: the runtime keeps its
 // handler of a signal that it was once asked to notify.
 func StopSelf() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTTIN)

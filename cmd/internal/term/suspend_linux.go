@@ -12,9 +12,9 @@ import (
 // process has been continued, or immediately where there is no shell that could
 // continue it: there the kernel does not let the signal stop a process.
 //
-// It is not SIGTSTP, since the runtime does not give up its handler of a signal
-// that it was once asked to notify. And it goes to this very thread, which then
-// stops before it does anything else; a signal to the process might be taken by
+// The signal is SIGTTIN and not SIGTSTP: the runtime keeps its handler of a
+// signal that it was once asked to notify. It is sent to this thread, which
+// stops before it does anything else; a signal to the process could reach
 // another thread, later.
 func StopSelf() {
 	runtime.LockOSThread()

@@ -13,16 +13,16 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// Page is where a verb writes for people. A line has so many columns at most; 0
-// means no limit. What cannot be written is reported by [Streams.Finish].
+// Page is where a verb writes for people. A line has at most Columns columns; 0
+// means no limit. [Streams.Finish] reports errors of writing.
 type Page struct {
 	io.Writer
 	Columns int
 }
 
-// Page is the standard output. A terminal has its own width, and elsewhere the
-// environment may name one. Otherwise nothing is shortened: a pipe leads to
-// other programs, which look for whole names.
+// Page is the standard output, as wide as the terminal, or elsewhere as the
+// variable COLUMNS says. Without it nothing is shortened: programs behind a
+// pipe look for whole names.
 func (s *Streams) Page() Page {
 	if IsTerminal(s.Out) {
 		columns, _ := Size(s.Out)
@@ -33,20 +33,20 @@ func (s *Streams) Page() Page {
 }
 
 const (
-	gap = 2 // columns between two of a table
-	// narrowest is how far a table's columns are shortened.
+	gap = 2 // spaces between two columns
+	// narrowest is the width below which no column of a table is shortened.
 	narrowest = 8
-	// proseWidth is the least room to the right of a table for what is said of
-	// a row; with less, it stands below.
+	// proseWidth is the least room to the right of a row for its prose; with
+	// less room, the prose stands below.
 	proseWidth = 40
 )
 
-// Table is rows of names and numbers, each on a line of its own, and what is
-// said of each in words.
+// Table has rows of names and numbers, each on a line of its own, and prose
+// about each row.
 type Table struct {
 	Heads []string // above the columns, if there are any
-	About string   // above the words
-	Whole int      // the first so many columns are not shortened
+	About string   // above the prose
+	Whole int      // the first Whole columns are not shortened
 	rows  []row
 }
 
@@ -58,10 +58,10 @@ type row struct {
 func (t *Table) Add(prose string, cells ...string) { t.rows = append(t.rows, row{cells, prose}) }
 
 // Write writes the table. Where room is short, the longest cells are shortened
-// in the middle, and words are wrapped.
+// in the middle, and prose is wrapped.
 func (t *Table) Write(to Page) error {
 	widths, longest := t.widths(to.Columns)
-	right := 0 // where the words begin, if they are next to the cells
+	right := 0 // where the prose begins, if it is next to the cells
 	for _, w := range widths {
 		right += w + gap
 	}
@@ -84,7 +84,7 @@ func (t *Table) Write(to Page) error {
 }
 
 // widths returns the widths of the columns, the widest narrowed until all fit,
-// and of the longest line of words.
+// and the width of the longest line of prose.
 func (t *Table) widths(columns int) (widths []int, longest int) {
 	for _, r := range append(slices.Clone(t.rows), row{t.Heads, t.About}) {
 		for i, cell := range r.cells {
@@ -211,7 +211,7 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// Cut is as much of a line as there is room for.
+// Cut cuts a line to so many columns.
 func Cut(line string, columns int) string {
 	if Cells(line) <= columns {
 		return line

@@ -10,5 +10,5 @@ func IsClosed(f *os.File) bool {
 	return err != nil
 }
 
-// isUnread is not known here.
+// isUnread cannot tell here, and assumes that nobody reads.
 func isUnread(*os.File) bool { return true }

@@ -14,8 +14,7 @@ import (
 // began.
 func IsClosed(f *os.File) bool { return self.Closed(int(f.Fd())) }
 
-// isUnread reports whether what is written to a standard stream has no reader
-// any more.
+// isUnread reports whether a standard stream has no reader any more.
 func isUnread(f *os.File) bool {
 	poll := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLOUT}}
 	_, err := unix.Poll(poll, 0)

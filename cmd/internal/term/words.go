@@ -16,7 +16,7 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, Pick(n, one, many))
 }
 
-// Briefly is what an error says, without the errors it is made of line by line.
+// Briefly is an error with its message on one line: a joined error has several.
 func Briefly(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 
 func Pick(n int, one, more string) string {
@@ -26,8 +26,8 @@ func Pick(n int, one, more string) string {
 	return more
 }
 
-// Plain is a name from the servers as a terminal may show it: quoted, if there
-// is anything in it that is not seen.
+// Plain is a name from the servers as a terminal may show it: quoted if it has
+// invisible characters, or some that need escaping.
 func Plain(name string) string {
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
 		return quoted
@@ -78,8 +78,8 @@ var Program = "zkcoord"
 
 var programName = regexp.MustCompile(`^\w[\w.+-]*$`)
 
-// CalledBy is the name of the program at the beginning of a command line, if it
-// is one that can be shown.
+// CalledBy is the name of the program at the beginning of a command line, or
+// Program if that name cannot be shown.
 func CalledBy(args []string) string {
 	if len(args) > 0 {
 		if name := strings.TrimSuffix(filepath.Base(args[0]), ".exe"); programName.MatchString(name) {
@@ -89,8 +89,8 @@ func CalledBy(args []string) string {
 	return Program
 }
 
-// Visible is a text for people, which may quote the servers, with what is not
-// seen escaped; lines stay lines.
+// Visible escapes the invisible characters of a text for people, which may
+// quote the servers; lines stay lines.
 func Visible(text string) string {
 	var seen strings.Builder
 	for _, r := range text {

@@ -35,7 +35,7 @@ type Member struct {
 	killed bool
 }
 
-// Event is a message from a member or, without one, its end.
+// Event is a message from a member or, if Message is nil, the member's end.
 type Event[M any] struct {
 	From    *Member
 	Message *M
@@ -100,12 +100,12 @@ func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
 	c.events <- Event[M]{From: from, Err: from.cmd.Wait()}
 }
 
-// Events gives the members' messages. The receiver of a member's end calls
+// Events passes on the members' messages and ends. The receiver of an end calls
 // Ended.
 func (c *Crew[M]) Events() <-chan Event[M] { return c.events }
 
-// Until gives the members' messages to hear, until all is over, hear fails, or
-// ctx ends, which is an error.
+// Until passes the members' events to hear, until over reports true, hear
+// fails, or ctx ends, which is an error.
 func (c *Crew[M]) Until(ctx context.Context, over func() bool, hear func(Event[M]) error) error {
 	for !over() {
 		select {
@@ -145,8 +145,8 @@ func (e Event[M]) Failure() error {
 // Members are the processes that were started and not removed since.
 func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
-// Close asks all members to end, and waits until they have. Members that do not
-// are killed. Their messages meanwhile go to hear.
+// Close asks all members to end, kills the ones that have not after
+// leaveWithin, and returns when all have ended. Their last messages go to hear.
 func (c *Crew[M]) Close(hear func(*M)) {
 	for m := range c.members {
 		_ = m.in.Close()
@@ -192,8 +192,8 @@ func Tell(out io.Writer, message any) {
 	_, _ = out.Write(append(data, '\n')) // if the parent is gone, so is this process soon
 }
 
-// Orders returns a context that ends with in, when the parent says so or is
-// gone, and the lines that the parent says.
+// Orders returns a context that ends when in does, since the parent has closed
+// it or is gone, and the lines that the parent writes.
 func Orders(parent context.Context, in io.Reader) (ctx context.Context, orders <-chan string, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(parent)
 	lines := make(chan string)

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// OwnGroup keeps a process that is not started yet out of the reach of the
-// terminal's keys.
+// OwnGroup has a process, once started, form a group of its own, which the
+// terminal's keys do not reach.
 func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -1,6 +1,6 @@
 // Package stock is the job of "demo stock": several processes sell the units of
 // one stock, one at a time, by reading a plain file, thinking, and writing it
-// anew. Only a lock keeps them apart. Some are killed in the middle of it.
+// anew. Only a lock keeps them apart. Some are killed in the middle of a sale.
 //
 // # How the count stays honest
 //
@@ -10,5 +10,6 @@
 // shop over a pipe. Both records are needed: only the file has the sale of a
 // seller that was killed before its report; only the reports have the sales
 // that another seller's replacement of the file has undone. The sales that
-// count are the union. In a job without a lock it is far larger than the stock.
+// count are the union of both. Without a lock there are far more of them than
+// units in the stock.
 package stock

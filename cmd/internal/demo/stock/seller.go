@@ -49,7 +49,7 @@ type Seller struct {
 	Out  io.Writer // to the shop
 
 	orders  <-chan string // from the shop
-	ordered Point         // the last of them
+	ordered Point         // the last order
 	number  int
 }
 
@@ -116,8 +116,8 @@ func (s *Seller) sell(ctx context.Context, token int64, lost func() error) (empt
 	return false, nil
 }
 
-// halt stands still if that was ordered for one of these points. It returns
-// true only when the shop is closed.
+// halt stands still until the shop is closed, and returns true, if a halt was
+// ordered for one of these points. Otherwise it returns false.
 func (s *Seller) halt(ctx context.Context, left int, at ...Point) bool {
 	select {
 	case order := <-s.orders:

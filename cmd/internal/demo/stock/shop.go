@@ -46,7 +46,7 @@ type Result struct {
 func (r Result) Oversold(stock int) int { return r.Sold + r.Left - stock }
 
 // Run opens the shop until everything is sold, or ctx ends, which is an error.
-// The result is good in any case.
+// The result counts also then.
 func (s *Shop) Run(ctx context.Context) (Result, error) {
 	if err := (Ledger{Left: s.Stock}).Write(s.File, s.File+".new"); err != nil {
 		return Result{}, err
@@ -198,8 +198,8 @@ func (l Ledger) Write(path, scratch string) error {
 	return os.Rename(scratch, path)
 }
 
-// sold is the number of units handed over, by the file and by the sellers'
-// reports, which are known.
+// sold is the number of units handed over, by the file and by the known reports
+// of sellers.
 func (l Ledger) sold(known []Sale) int {
 	type key struct{ seller, number int }
 	all := map[key]bool{}
