@@ -1,7 +1,6 @@
 // Package recipetest tests a recipe: each of its calls meets what may go wrong,
 // on an embedded server, in virtual time. The project's own recipes are tested
-// with it, and so can be one of yours; it links nothing that the library does
-// not.
+// with it, and yours can be, too; it links nothing that the library does not.
 //
 //	recipetest.Run(t, recipetest.Recipe[*Latch]{
 //		New: func(c *coord.Client, path string) (*Latch, error) { return NewLatch(c, path, 1) },
@@ -16,7 +15,7 @@
 // [Run] makes a subtest for each call and condition. A fault strikes each
 // request of a call in turn, so a call of four requests is made four times in
 // each condition. In all of them a call ends with its context, or at most 100
-// ms later, with an error that is the context's and an [coord.OpError] of the
+// ms later, with an error that is the context's and a [coord.OpError] with the
 // recipe's path; and a call that fails leaves no node behind.
 //
 //	refused            New refuses paths that cannot be right, and no client;

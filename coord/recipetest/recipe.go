@@ -27,8 +27,8 @@ type Call[R any] struct {
 	// nothing of the servers.
 	Do func(ctx context.Context, r R) error
 	// Ready brings about what Do needs, so that Do need not wait: by the same
-	// client, before anything goes wrong. What the first use of a recipe costs
-	// more than the next can be done here as well.
+	// client, before anything goes wrong. What only the first use of a recipe
+	// costs can be done here as well.
 	Ready func(ctx context.Context, r R) error
 	// Done fails, by another client, if what Do does has not been done, or has
 	// been done twice.

@@ -83,8 +83,9 @@ func (w *world[R]) user(path string) *user[R] {
 
 func (u *user[R]) close() { _ = u.client.Close(context.Background()) }
 
-// prepare is part of a condition: it must succeed. What it leaves under way in
-// the background ends, so that no request of it counts as the next call's.
+// prepare makes a call that is no test itself and must succeed. It lets the
+// call's work in the background end, so that none of its requests counts as the
+// next call's.
 func (u *user[R]) prepare(what string, f func(ctx context.Context, r R) error) {
 	u.Helper()
 	if f == nil {

@@ -15,8 +15,8 @@ const (
 	// The pauses before another connection to the attendant.
 	firstPause = 100 * time.Millisecond
 	mostPause  = 10 * time.Second
-	// How long a connection takes that is accepted, and an answer, before the
-	// client says that there is no attendant.
+	// How long the client waits for a connection, and for an answer, before it
+	// reports that there is no attendant.
 	answerWithin = 5 * time.Second
 	// How long the goodbye of a process that goes on may take.
 	leaveWithin = 100 * time.Millisecond
@@ -45,8 +45,8 @@ type Client struct {
 
 // NewClient returns a client of the attendant at path. Its owner runs
 // [Client.Run]. Each of share gets a copy of each connection, before the
-// attendant is told of a session on it. heard hears that the session is
-// attended (nil), and why it is not, when that changes.
+// attendant is told of a session on it. heard is called when that changes: with
+// nil if the session is attended, otherwise with the reason why not.
 func NewClient(path string, share []func(*os.File), heard func(session int64, err error)) *Client {
 	return &Client{path: path, share: share, heard: heard, news: make(chan struct{}, 1)}
 }
@@ -62,7 +62,7 @@ func (c *Client) Attend(s Session) {
 	}
 }
 
-// Refuse says that no attendant can be told of a session.
+// Refuse reports why no attendant can be told of a session.
 func (c *Client) Refuse(session int64, err error) { c.heard(session, err) }
 
 func (c *Client) session() *Session {
@@ -169,8 +169,9 @@ func (c *Client) converse(ctx context.Context) (attended bool, err error) {
 	}
 }
 
-// part takes back what the attendant was told before the connection is closed:
-// it may be there still, if it was only misunderstood.
+// part takes back, before the connection is closed, what the attendant was
+// told: the attendant may still be there, if only its answer was not
+// understood.
 func part(conn net.Conn, err error) error {
 	_ = Write(conn, Message{Leave: true})
 	return err
@@ -199,8 +200,9 @@ func read(conn net.Conn, answers chan<- error, over <-chan struct{}) {
 	}
 }
 
-// hangUp ends a connection for all that have it: where a copy was shared, it is
-// in blocking mode, and a reader would not notice that it is closed.
+// hangUp ends a connection for all that have it: once a copy was shared, the
+// connection is in blocking mode, and a reader would not notice that it is
+// closed.
 func hangUp(conn *net.UnixConn) {
 	_, _ = conn.CloseRead(), conn.CloseWrite()
 	_ = conn.Close()

@@ -23,10 +23,10 @@ type Closer struct {
 	servers.Config
 	Run    func(attempt func()) error     // runs an attempt to connect
 	Try    func(at func() error) error    // has a server close the session
-	Failed func(server string, err error) // is called for each that has not
+	Failed func(server string, err error) // is called for each server that has not
 }
 
-// CloserOf returns how to close a session, from what its client has told of it.
+// CloserOf returns how to close a session, from what its client has told.
 func CloserOf(s Session) (Closer, error) {
 	c := Closer{
 		Config: servers.Config{Servers: s.Servers, Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost},

@@ -33,13 +33,13 @@ type Own struct {
 // Format writes nothing that is secret.
 func (TLS) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("TLS")) }
 
-// mostAuthorities is how many bytes of authorities a client tells of. A message
-// has 64 KiB.
+// mostAuthorities bounds the bytes of authorities in a message, which has at
+// most 64 KiB.
 const mostAuthorities = 24 << 10
 
 // TLSOf returns what to tell of a client's configuration, as it is now, and of
-// a connection that was made with it. A server that a function of the program
-// has accepted is known to the attendant by its certificate. TLSOf fails if the
+// a connection that was made with it. If a function of the program accepted the
+// server, the attendant knows the server by its certificate. TLSOf fails if the
 // keys cannot leave the process.
 func TLSOf(config servers.TLS, conn net.Conn) (*TLS, error) {
 	made, ok := conn.(*tls.Conn)
@@ -49,7 +49,7 @@ func TLSOf(config servers.TLS, conn net.Conn) (*TLS, error) {
 	case !ok:
 		return nil, errors.New("the connection is not TLS")
 	case config.EncryptedClientHelloConfigList != nil:
-		return nil, errors.New("the TLS configuration has an encrypted hello, which an attendant cannot say")
+		return nil, errors.New("the TLS configuration has an encrypted hello, which an attendant cannot send")
 	}
 	t := &TLS{ServerName: config.ServerName, Insecure: config.InsecureSkipVerify, MinVersion: config.MinVersion, MaxVersion: config.MaxVersion}
 	state := made.ConnectionState()
@@ -85,8 +85,8 @@ func (t *TLS) trust(authority []byte) {
 	}
 }
 
-// Pin adds certificates of servers that were accepted before, of at most so
-// many in all.
+// Pin adds certificates of servers that were accepted before, up to most in
+// all.
 func (t *TLS) Pin(before [][]byte, most int) {
 	for _, pinned := range before {
 		isKnown := func(known []byte) bool { return bytes.Equal(known, pinned) }
@@ -128,7 +128,7 @@ func ownCertificates(config *tls.Config, version uint16) (all []Own, err error) 
 	return all, nil
 }
 
-// config is the same for the attendant.
+// config returns the attendant's configuration.
 func (t *TLS) config() (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: t.ServerName, InsecureSkipVerify: t.Insecure, RootCAs: x509.NewCertPool(), //nolint:gosec // as the client does

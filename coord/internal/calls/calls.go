@@ -1,5 +1,5 @@
-// Package calls has what a context says about the call that it is given to, and
-// which calls are under way.
+// Package calls keeps what a context says about the call that it is given to,
+// joins the errors of calls, and counts those under way.
 package calls
 
 import (
@@ -35,9 +35,9 @@ func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, Ended(ctx))
 }
 
-// Bound returns the context that bounds a release called with ctx: ctx, or
-// nothing if ctx has ended already. A context that ends later ends during the
-// call.
+// Bound returns the context that bounds a release called with ctx: ctx itself,
+// or a context without an end if ctx has ended already. That is decided once: a
+// ctx that ends later, during the call, bounds it.
 func Bound(ctx context.Context) context.Context {
 	if ctx.Value(boundKey{}) != nil {
 		return ctx

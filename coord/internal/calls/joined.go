@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// mostTold is how many failures the text of several tells.
+// mostTold is how many failures the text of a joined error gives.
 const mostTold = 8
 
 // Joined returns what failed independently: the only error that is not nil as

@@ -6,7 +6,7 @@ type Running struct {
 	idle chan struct{}
 }
 
-// Begin counts a call, until End.
+// Begin notes that a call has begun.
 func (r *Running) Begin() {
 	r.n++
 	if r.n == 1 {
@@ -14,7 +14,7 @@ func (r *Running) Begin() {
 	}
 }
 
-// End counts a call no more.
+// End notes that a call has ended.
 func (r *Running) End() {
 	r.n--
 	if r.n == 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 // Sleep returns when one of the channels is closed, and at a time unless that
-// is zero. Of more channels than [reflect.Select] takes, it also returns now
-// and then.
+// is zero. With more channels than [reflect.Select] takes, it also returns
+// every second.
 func Sleep(ctx context.Context, wake []<-chan struct{}, at time.Time) {
 	if !at.IsZero() {
 		due, cancel := context.WithDeadline(ctx, at)

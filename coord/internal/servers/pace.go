@@ -7,12 +7,11 @@ import (
 )
 
 const (
-	// BackOff is how long to wait before a connection that may fail again, at
-	// first.
+	// BackOff is the first pause before an attempt that may fail again.
 	BackOff = 25 * time.Millisecond
 
-	// slowest is the least time between two attempts when nothing is left to be
-	// saved, and slack what a random part of the time is added to it.
+	// slowest is the least time between two attempts when no session is left to
+	// save. A random part of slack is added.
 	slowest = time.Second
 	slack   = slowest / 4
 
@@ -20,8 +19,7 @@ const (
 	steps = 6
 )
 
-// Pace is how fast a client tries to connect, over as many sessions as it
-// takes.
+// Pace is how fast a client tries to connect, over all its sessions.
 type Pace struct {
 	mu       sync.Mutex
 	attempts int       // since a server answered
@@ -32,12 +30,12 @@ type Pace struct {
 
 // next lets the first attempt at each of the servers through immediately,
 // unless connections do not last. Then it backs off until a server has answered
-// a request, or, after one that refused the session, until none has for the
-// timeout. As long as the session can be saved, the pauses grow to a fortieth
-// of the timeout, or a second if that is less: little of a window must be
-// spent waiting for a server that is back. Later there is one attempt a second:
-// after an outage, the servers have all clients to serve. next returns how
-// often every server was tried before.
+// a request or, after a server refused the session, until none has done so for
+// the timeout. As long as the session can be saved, the pauses grow to a
+// fortieth of the timeout, or a second if that is less: little of a window must
+// be spent waiting for a server that is back. Later there is one attempt a
+// second: after an outage, the servers have all clients to serve. next returns
+// how often every server was tried before.
 func (p *Pace) next(servers int, timeout time.Duration, brief, saving bool) (round int, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 )
 
 // Parse reads "host:port,host:port/chroot". The port defaults to 2181, the
-// chroot to none (""). A chroot has no comma: users of other clients write one
-// behind each server, and would get another world without a word.
+// chroot to none (""). A chroot with a comma is refused: users of other clients
+// write a chroot behind each server, and would work on other nodes without a
+// warning.
 func Parse(s string) (servers []string, chroot string, err error) {
 	list := strings.TrimSpace(s)
 	if strings.Contains(list, "://") {
@@ -38,8 +39,8 @@ func Parse(s string) (servers []string, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-// oneChroot is a list with a chroot behind several servers as it should be,
-// if they agree.
+// oneChroot returns how a list with a chroot behind several servers should be
+// written, if these chroots are the same.
 func oneChroot(list string) string {
 	var servers []string
 	chroots := map[string]bool{}

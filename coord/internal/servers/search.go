@@ -43,9 +43,9 @@ type Reached struct {
 
 // Connect connects to addr, or to a server that was tried earlier, if that
 // accepts first. It waits for a second, or for a sixth of timeout if that is
-// less, and leaves the turn to the next server then. A slower attempt goes on
-// while the next ones are made. brief says that the connections before did not
-// last, saving that the session, and what depends on it, may still be kept.
+// less; then it is the next server's turn. A slower attempt goes on while the
+// next ones are made. brief says that the connections before did not last,
+// saving that the session, and what depends on it, may still be kept.
 func (s *Search) Connect(network, addr string, timeout time.Duration, brief, saving bool) (Reached, error) {
 	round, pause := s.Pace.next(s.count(), timeout, brief, saving)
 	if pause > 0 {
@@ -162,8 +162,9 @@ type Config struct {
 	// server. nil leaves that to Dial.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	// TLS is asked at each handshake for the configuration to use over what
-	// Dial returns; nil = no TLS. With an error it may return an older one.
+	// TLS returns the configuration for a handshake over what Dial returns; it
+	// is called for each. With an error it may return an older one. nil = no
+	// TLS.
 	TLS  func() (TLS, error)
 	Pace *Pace // of the attempts, which several searches may share; nil: one of its own
 }
@@ -187,7 +188,7 @@ type Search struct {
 // name is a server's host name. Each of its addresses is a server.
 type name struct{ addresses, next int }
 
-// New returns a search that ends with ctx, and whose attempts run runs.
+// New returns a search that ends with ctx and has its attempts run by run.
 func New(ctx context.Context, c Config, run func(attempt func()) error) *Search {
 	if c.Pace == nil {
 		c.Pace = new(Pace)

@@ -37,8 +37,8 @@ type Files struct {
 	read  TLS
 }
 
-// state tells whether a file has changed: one that is replaced by another of
-// the same size and time is another file, nevertheless.
+// state tells whether a file has changed, even if another of the same size and
+// time has replaced it.
 type state struct {
 	info     fs.FileInfo
 	modified time.Time

@@ -17,7 +17,7 @@ var errGivenUp = errors.New("given up by this client")
 // next one is up: others need not wait until the servers expire it. Nothing
 // trusts the session any more: its holds have ended before.
 func (k *Keeper) closeFormer(s *Session) {
-	account, _ := s.Account() // TLS is as this process has it
+	account, _ := s.Account() // an error is about another process's TLS
 	if !errors.Is(s.Err(), errGivenUp) || len(account.Password) == 0 {
 		return
 	}
@@ -25,7 +25,7 @@ func (k *Keeper) closeFormer(s *Session) {
 		return
 	}
 	config := k.cfg.Config
-	config.Pace = nil // of its own
+	config.Pace = nil // a pace of its own
 	closer := attend.Closer{
 		Config: config,
 		Run: func(attempt func()) error {
@@ -63,7 +63,7 @@ func (s *Session) Account() (account attend.Session, err error) {
 type attendance struct {
 	mu      sync.Mutex
 	account attend.Session
-	refused string    // why it could not be
+	refused string    // why it could not be told
 	at      time.Time // when that was last compared with what it takes now
 }
 
@@ -99,8 +99,8 @@ func (s *Session) beAttended() {
 	}
 }
 
-// mayHaveChanged compares, if it is time, and announces the session again in
-// the background if something has changed. It returns when to compare next.
+// mayHaveChanged announces the session again, in the background, if it is time
+// to compare and something has changed. It returns in how long to compare next.
 func (s *Session) mayHaveChanged(now time.Time) time.Duration {
 	if s.cfg.attendant == nil || s.cfg.TLS == nil {
 		return compareEvery

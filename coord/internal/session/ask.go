@@ -51,8 +51,8 @@ func (s *Session) post(ctx context.Context, r wire.Request, fields func(b []byte
 }
 
 // spare returns for how long a single request may take the connection up. While
-// the trust window is needed, it must be open until then, and for the probes
-// behind the request.
+// the trust window is needed, it must outlast the request and the probes behind
+// it.
 func (s *Session) spare() time.Duration {
 	if s.needs.Load() == 0 {
 		return s.Timeout()
@@ -60,7 +60,7 @@ func (s *Session) spare() time.Duration {
 	return time.Until(s.Deadline()) - s.Timeout()/8
 }
 
-// try makes trials of a packet's size until it is in doubt no more.
+// try makes trials of a packet's size until the size is no longer in doubt.
 func (s *Session) try(ctx context.Context, size int) error {
 	turn := s.cfg.sizes.Turn
 	if err := await(ctx, s, turn); err != nil {
@@ -115,7 +115,7 @@ func roundTrip[T any](ctx context.Context, s *Session, r wire.Request, fields fu
 	return answer(ctx, s, &wire.Call[T]{Fields: read}, r, fields)
 }
 
-// answer is roundTrip for a call of the caller's.
+// answer is roundTrip with a call that the caller made.
 func answer[T any](ctx context.Context, s *Session, c *wire.Call[T], r wire.Request, fields func(b []byte) []byte) (none T, err error) {
 	if err := s.awaitUp(ctx); err != nil {
 		return none, err
@@ -145,5 +145,5 @@ func (s *Session) translate(err error) error {
 }
 
 // poolSize bounds how many requests of one pool are under way. Many waiters
-// must not fill the connection, in which all other requests stand behind them.
+// must not fill the connection: all other requests would stand behind theirs.
 const poolSize = 128

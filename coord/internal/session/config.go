@@ -22,7 +22,7 @@ type Config struct {
 	NoContainers bool
 	Auth         []attend.Credential
 	Log          *slog.Logger
-	Waiting      *slog.Logger // hears that there is no connection before there was one
+	Waiting      *slog.Logger // gets the warnings that there is no connection, until there was one
 
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means this machine's time.
@@ -35,7 +35,7 @@ type Config struct {
 	Attended  func(session int64, err error)
 	attendant *attend.Client
 
-	// Notify is told of the beginnings and ends of sessions. It must not block.
+	// Notify is called for each [Change] of a session. It must not block.
 	Notify func(Change, *Session)
 }
 

@@ -1,10 +1,11 @@
-// Package session owns the connection to ZooKeeper. It leaves the client
-// library the connection, the handshake and the pings; errors, ACLs, flags and
-// event types are the library's everywhere:
+// Package session owns the connection to ZooKeeper. Connecting, handshakes and
+// pings are left to the client library, whose errors, ACLs, flags and event
+// types are used everywhere.
 //
 //   - A [Keeper] keeps one usable [Session] at a time and replaces it when it
-//     is over. One Session is one client connection object is one ZooKeeper
-//     session: a request begun in session A is never executed in session B.
+//     is over. One Session is one connection object of the library and one
+//     ZooKeeper session: a request begun in session A is never executed in
+//     session B.
 //   - Every request goes past the client library, through package wire.
 //   - The trust window ([Session.Deadline]) is the time until which no server
 //     can have given the session up. Only acknowledged writes move it.

@@ -58,8 +58,8 @@ type Listings struct {
 // single caller does not wait for others.
 const listingsAhead = 2
 
-// Get lists a node's children. The listing is begun after the call: all that
-// the server has answered or was asked before is in it.
+// Get lists a node's children. The listing is begun after the call, so it shows
+// what all requests that were sent before have done.
 func (ls *Listings) Get(ctx context.Context, path string) (*Listing, error) {
 	ls.mu.Lock()
 	l, err := ls.next(path)

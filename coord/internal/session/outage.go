@@ -2,22 +2,22 @@ package session
 
 import "time"
 
-// The log is told of a client without a connection when warnAfter has passed,
-// or warnFirst if there never was one, and then every warnEvery.
+// A client without a connection is logged after warnAfter, or warnFirst if
+// there never was one, and then every warnEvery.
 const (
 	warnFirst = time.Second
 	warnAfter = 5 * time.Second
 	warnEvery = 30 * time.Second
 )
 
-// outage is a time without a connection, over as many sessions as it lasts. The
-// Keeper's goroutine has it for itself.
+// outage is a time without a connection, over as many sessions as it lasts.
+// Only the Keeper's goroutine uses it.
 type outage struct {
 	since, next time.Time
 	opened      time.Time // the connection before it, if there was one
 }
 
-// attend warns if that is due at now, and returns when to look again.
+// attend warns if that is due at now, and returns in how long to look again.
 func (o *outage) attend(s *Session, now time.Time) time.Duration {
 	s.mu.Lock()
 	isUp, downSince, opened := s.isUp, s.downSince, s.opened

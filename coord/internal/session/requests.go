@@ -76,7 +76,7 @@ func creation(path string) *wire.Call[string] {
 	return &wire.Call[string]{Fields: func(d *wire.Decoder) string { return d.Created(path) }}
 }
 
-// creating are the fields of a request that creates a node.
+// creating appends the fields of a request that creates a node.
 func creating(path string, data []byte, flags int32, acl []zk.ACL) func(b []byte) []byte {
 	return wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append
 }
@@ -96,8 +96,8 @@ func (s *Session) Txn(ctx context.Context, ops []wire.Op) ([]wire.Result, error)
 }
 
 // whyExpired finds out why the leader calls the session expired in an operation
-// of a transaction. It does so, too, if it is asked for an ephemeral node by a
-// session that is local to another server.
+// of a transaction. The leader also does so if a session that is local to
+// another server creates an ephemeral node.
 func (s *Session) whyExpired(ctx context.Context, op wire.Op) error {
 	isEphemeral := op.Kind == wire.OpCreate && (op.Flags == zk.FlagEphemeral || op.Flags == zk.FlagEphemeralSequential)
 	if isEphemeral && s.Flush(ctx) == nil {
@@ -154,9 +154,9 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// BeginDelete is Delete that does not block. tell is called once, by a
-// goroutine that must not be held up; or immediately, with
-// [wire.ErrConnection], if the request cannot be sent.
+// BeginDelete is Delete that does not block. tell, which must not block, is
+// called once: when the answer comes or, with [wire.ErrConnection], immediately
+// if the request cannot be sent.
 func (s *Session) BeginDelete(path string, version int32, tell func(error)) {
 	c := &wire.Call[any]{Told: func(err error) { tell(s.translate(err)) }}
 	if err := s.ask(wire.Request{Op: wire.OpDelete, Caller: c}, deleting(path, version)); err != nil {
@@ -164,7 +164,7 @@ func (s *Session) BeginDelete(path string, version int32, tell func(error)) {
 	}
 }
 
-// deleting are the fields of a request that deletes a node.
+// deleting appends the fields of a request that deletes a node.
 func deleting(path string, version int32) func(b []byte) []byte {
 	return wire.Op{Kind: wire.OpDelete, Path: path, Version: version}.Append
 }
@@ -188,8 +188,9 @@ var changesNothing = []wire.Op{{Kind: wire.OpCheck, Path: "/", Version: -1}}
 
 // EnsurePath creates path and its parents as container nodes, which the server
 // removes some time after their last child went, or as persistent ones where
-// the server has no containers. It says so once in a session: by an error, or
-// (before ZooKeeper 3.5) by closing the connection, and the next one as well.
+// the server has no containers. A server without containers says so once in a
+// session: by an error, or (before ZooKeeper 3.5) by closing the connection,
+// and the next one as well.
 func (s *Session) EnsurePath(ctx context.Context, path string, acl []zk.ACL) error {
 	var emptied Repeats
 	for at := 1; at <= len(path); at++ {

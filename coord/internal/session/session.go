@@ -40,13 +40,13 @@ type Session struct {
 
 	noContainers atomic.Bool
 	attendance   attendance
-	told         time.Time // when Holding came last; the supervisor's
+	told         time.Time // when Holding was reported last; only the supervisor uses it
 
 	mu        sync.Mutex
 	id        int64 // 0 until the first handshake
 	timeout   time.Duration
 	passwd    []byte
-	server    string // which the connection is to
+	server    string // that the connection goes to
 	busy      bool   // the last connection ended because a request was not answered
 	wire      *wire.Conn
 	up        chan struct{} // closed while requests can be sent
@@ -60,13 +60,13 @@ type Session struct {
 	before    int64     // the newest that the sessions before this one knew of, or 0 once it was compared
 
 	parting sync.WaitGroup  // what talks to the client library after the end
-	parted  chan struct{}   // is told that it does
+	parted  chan struct{}   // gets a value when it does
 	closing <-chan zk.Event // closed when the library's loop has ended
 }
 
 // libraryBuffer is for what passes through the client library: handshakes,
-// pings and goodbyes, each of less than 100 bytes. Its default is 1.5 MiB, two
-// times.
+// pings and goodbyes, each of less than 100 bytes. The library's default is two
+// buffers of 1.5 MiB.
 const libraryBuffer = 256
 
 func start(cfg *Config, before int64) (*Session, error) {
@@ -195,7 +195,8 @@ func (s *Session) over(cause error) {
 	s.wake()
 }
 
-// setDown marks the connection as gone; s.mu is held.
+// setDown marks the connection as gone, and reports whether it was up; s.mu is
+// held.
 func (s *Session) setDown() bool {
 	if !s.isUp {
 		return false

@@ -30,7 +30,7 @@ func (s *Session) supervise(stop context.Context, out *outage) {
 	}
 }
 
-// attend does the work due at now and returns when to look again.
+// attend does the work due at now and returns in how long to look again.
 func (s *Session) attend(now time.Time) time.Duration {
 	s.mu.Lock()
 	id, isUp, downSince, timeout := s.id, s.isUp, s.downSince, s.timeout
@@ -65,8 +65,8 @@ func (s *Session) attend(now time.Time) time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// keepWindow sends a probe if a write is due that keeps the window open, and
-// returns in how long the next will be.
+// keepWindow sends a probe if a write is due to keep the window open, and
+// returns in how long the next one is due.
 func (s *Session) keepWindow(now time.Time) time.Duration {
 	wrote := s.clock.Wall(s.window.Wrote())
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *Session) AwaitWindow(ctx context.Context) error {
 		switch err := s.Flush(ctx); {
 		case err == nil:
 			// Two writes, one after the other, open it (see package window);
-			// the first has perhaps travelled with the request for the turn.
+			// the first may have been sent before the call.
 			probes++
 			enough = s.Timeout() / 5 * time.Duration(2-min(probes, 2))
 			if probes%2 == 1 || open() {
@@ -135,8 +135,8 @@ func (s *Session) closeInOrder() {
 
 // conclude ends the client library's loop, and waits for it and for the
 // session's goroutines. The library must not be closed before it has a
-// connection: between two its loop may end without an answer to the request of
-// Close.
+// connection: between two connections its loop may end without an answer to the
+// request of Close.
 func (s *Session) conclude() {
 	<-s.parted
 	s.conn.Close()

@@ -14,11 +14,12 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// tap gets the reports of a session's connections.
+// tap receives what a session's connections observe.
 type tap struct{ *Session }
 
 // Established judges a handshake. A server that answers with another session,
-// or with none, has ended this one; and so has one that gives it less time.
+// or with none, has ended this one. If the server grants it less time, the
+// client gives it up.
 func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	s.mu.Lock()
 	first := s.id == 0
@@ -112,8 +113,8 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 	}
 }
 
-// Failed fires the watches that were set on the connection, too: no wait relies
-// on their being set again, each looks again. The waiters must not wake before
+// Failed also fires the watches that were set on the connection: waiters do not
+// rely on watches that are set again, but look again. They must not wake before
 // the session knows that the connection is gone.
 func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	s.mu.Lock()

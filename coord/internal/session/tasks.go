@@ -11,7 +11,7 @@ type tasks struct {
 
 	mu        sync.Mutex
 	running   sync.WaitGroup
-	concluded bool // no more of them
+	concluded bool // no task begins any more
 }
 
 // begin runs a task, unless the session is over: the error says why.
@@ -33,7 +33,7 @@ func (t *tasks) conclude() {
 	t.running.Wait()
 }
 
-// pool runs tasks, so many at a time, in the order they came.
+// pool runs tasks, poolSize at a time, in the order they came.
 type pool struct {
 	*tasks
 
@@ -62,7 +62,8 @@ func (p *pool) enqueue(task func()) error {
 	return err
 }
 
-// dequeue returns the next task, or nil when the goroutine that asks ends.
+// dequeue returns the next task, or nil if there is none: then the goroutine
+// that asks ends.
 func (p *pool) dequeue() (task func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ func (k Waker) Wake() {
 	}
 }
 
-// Rest forgets that the goroutine was to be woken: it looks now.
+// Rest forgets an earlier wake-up: the goroutine looks now.
 func (k Waker) Rest() {
 	select {
 	case <-k:
@@ -24,7 +24,7 @@ func (k Waker) Rest() {
 }
 
 // Signal is a channel that is closed once, and made only when it is waited for.
-// A mutex of the user's guards it.
+// Its user's mutex guards it.
 type Signal struct{ ch chan struct{} }
 
 // Done returns the channel, which is closed already if it is over.

@@ -79,8 +79,8 @@ func (w *Watch) Fired() Fired {
 type Kind uint8
 
 // Data: a node that is there, until its data change or it goes. Children: the
-// list of its children. Absence: a node that is not there, until it is; one
-// that is there answers [zk.ErrNodeExists].
+// list of its children. Absence: a node that is not there, until it is;
+// watching one that is there fails with [zk.ErrNodeExists].
 const (
 	Data Kind = iota
 	Children
@@ -95,13 +95,13 @@ type Watches struct {
 
 	mu   sync.Mutex
 	set  [kinds]map[string]*Watch // by path
-	last []byte                   // the newest data that are short
+	last []byte                   // the short data that were read last
 }
 
 // Data reads a node and watches it: one request, or none when it is watched
-// already. A missing node answers [zk.ErrNoNode] and leaves no watch. A node
-// whose data may not be read is watched without its data, by the changes of its
-// parent's children.
+// already. For a missing node it fails with [zk.ErrNoNode] and leaves no watch.
+// A node whose data may not be read is watched without its data, by the changes
+// of its parent's children.
 func (ws *Watches) Data(ctx context.Context, path string) (*Watch, error) {
 	return ws.Await(ctx, ws.Begin(Data, path))
 }
@@ -122,7 +122,7 @@ func (ws *Watches) Get(kind Kind, path string) *Watch {
 	return nil
 }
 
-// Attempt is a watch that there is, or that is being set.
+// Attempt is a watch that is set, or is being set.
 type Attempt struct {
 	key     armed
 	watch   *Watch
@@ -130,8 +130,8 @@ type Attempt struct {
 	shared  bool
 }
 
-// Begin returns the watch that there is, or begins to set one. Watches that are
-// begun together travel together.
+// Begin returns the watch if it is set or being set, or begins to set it.
+// Watches that are begun together travel together.
 func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	key := armed{path, kind}
 	ws.mu.Lock()
@@ -157,10 +157,10 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	return Attempt{key, w, setting, false}
 }
 
-// Await waits until the watch is set. An attempt that another caller began and
-// that failed may be older than the call. No watch then shows what has happened
-// since: the node may be there by now. The next attempt was begun after that
-// failure, and so after the call.
+// Await waits until the watch is set. A failed attempt that another caller
+// began may be older than the call: the node may be there by now. So Await
+// makes another attempt, which begins after the failure and thus after the
+// call.
 func (ws *Watches) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	if a.setting == nil {
 		return a.watch, nil
@@ -274,7 +274,7 @@ func (ws *Watches) tell(event zk.EventType, path string) {
 	}
 }
 
-// lose fires the watches that the server has.
+// lose fires the watches that the server of the lost connection had.
 func (ws *Watches) lose() {
 	ws.mu.Lock()
 	var lost []armed
@@ -295,7 +295,7 @@ func (ws *Watches) fire(key armed, fired Fired) {
 	ws.mu.Lock()
 	w := ws.set[key.kind][key.path]
 	delete(ws.set[key.kind], key.path)
-	if fired == Deleted && w != nil && !w.armed { // for all we know, a node before the one that it reads
+	if fired == Deleted && w != nil && !w.armed { // the event may be about an earlier node of this path
 		fired = Changed
 	}
 	ws.mu.Unlock()

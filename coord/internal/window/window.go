@@ -148,9 +148,9 @@ func (w *Window) Wrote() time.Time {
 
 // Interval returns how long after a write at wrote the next one is due, to keep
 // the window open: T/8, or less, to make a whole number of them span the lag
-// and a round trip of T/40. Three round trips are in the window; where they
-// take longer, they leave no room for long intervals. Nor does a window that
-// falls behind: after an outage, or in a session that has only read for long.
+// and a round trip of T/40. The window spends three round trips: longer ones
+// leave no room for long intervals. Neither does a window that has fallen
+// behind, after an outage or in a session that has long only read.
 func (w *Window) Interval(wrote time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,8 +31,8 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// CheckPlace applies [CheckPath] to the path of a recipe, or a chroot. Neither
-// the root is a place for one, nor are the servers' own nodes.
+// CheckPlace applies [CheckPath] to the path of a recipe, or a chroot. It also
+// refuses the root and the servers' own nodes.
 func CheckPlace(path string) error {
 	err := CheckPath(path)
 	switch {

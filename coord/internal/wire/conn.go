@@ -42,7 +42,7 @@ type Tap interface {
 type Request struct {
 	Op     OpCode
 	Urgent bool   // a busy server does not hold it back
-	Trial  bool   // of the size that servers accept, or the link carries: see [Sizes]
+	Trial  bool   // it tests a size that servers may refuse: see [Sizes] and [load]
 	Yields bool   // it is not sent if the link cannot carry it: see [load]
 	Size   int    // of its packet
 	Caller Caller // nil if nobody waits
@@ -52,8 +52,8 @@ type Request struct {
 	moment time.Time // the same by the session's clock, or zero
 }
 
-// Caller waits for the answer to a request. A goroutine that must not be held
-// up calls its methods.
+// Caller waits for the answer to a request. Its methods must not block: the
+// goroutine that reads calls them.
 type Caller interface {
 	// Read takes the fields of a reply without an error, which are only valid
 	// during the call.
@@ -65,7 +65,7 @@ type Caller interface {
 // Call is a [Caller] that keeps the answer.
 type Call[T any] struct {
 	Fields func(*Decoder) T // reads the answer's; nil if none are wanted
-	Told   func(err error)  // hears of the answer before Done is closed; may be nil
+	Told   func(err error)  // called before Done is closed; may be nil
 	Done   chan struct{}    // nil if nobody waits
 
 	Value T
@@ -109,8 +109,8 @@ const stallShare = 2
 
 // Conn is the net.Conn that the client library talks through: it shakes hands
 // and pings. All other requests are asked ([Conn.Ask]), and their replies kept
-// from the library. The library writes each packet with one Write, and one
-// goroutine of it reads.
+// from the library. The library writes each packet with one Write, and reads in
+// one goroutine.
 type Conn struct {
 	net.Conn
 	Options
@@ -122,7 +122,7 @@ type Conn struct {
 	frame []byte // the packet read last
 	reply Decoder
 	ready []byte // the handshake's reply, as far as the library has not taken it
-	end   error  // what a Read says then
+	end   error  // what Read returns after that
 	once  sync.Once
 	over  chan struct{} // closed when the connection has ended
 	more  chan struct{} // wakes the writer of what is asked
@@ -131,17 +131,17 @@ type Conn struct {
 	greeted  time.Time     // when the handshake was sent
 	began    time.Time     // the same by the session's clock
 	open     bool          // the handshake was answered
-	stall    time.Duration // limit for the reply to any request after it
+	stall    time.Duration // limit for the reply to any later request
 	broken   error         // why a packet could not be written
 	pending  []Request     // sent and not answered, in the order they were sent
-	read     time.Time     // when the last one was sent that the window hears of
-	wrote    time.Time     // the same of writes
+	read     time.Time     // when the last read that the window needs was sent
+	wrote    time.Time     // the same for writes
 	progress time.Time     // when the server last came nearer to the reply to the oldest request
-	whole    time.Time     // until when the packet that is being read must have come, or zero
+	whole    time.Time     // when the packet that is being read must have come, or zero
 	lost     bool          // nothing can be asked any more
 	asked    []Request     // not sent yet
 	queue    []byte        // their packets
-	spare    []byte        // for the next
+	spare    []byte        // the memory for the next queue
 	load     load
 }
 
@@ -157,8 +157,8 @@ func New(raw net.Conn, tap Tap, o Options) *Conn {
 // gets. Its pings, which are noted, have the limit of any request.
 func (c *Conn) SetReadDeadline(time.Time) error { return nil }
 
-// Unanswered returns for how long the server has owed a reply, and come no
-// nearer to it.
+// Unanswered returns for how long the server has owed a reply without progress
+// towards it.
 func (c *Conn) Unanswered() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +261,7 @@ func (c *Conn) lose(err error) {
 		c.mu.Unlock()
 		close(c.over)
 		var refused Refusal
-		errors.As(err, &refused) // the answer to the first
+		errors.As(err, &refused) // the answer to the first request
 		for i, r := range orphans {
 			switch {
 			case r.Caller == nil:

@@ -3,9 +3,9 @@
 //
 //   - A [Conn] is the net.Conn that the client library talks through. The
 //     library chooses the server, connects, shakes hands and pings. All other
-//     requests go past it ([Conn.Ask]): the library takes two goroutines, two
-//     queues and reflection for each, and one packet for each write. Requests
-//     made together travel together.
+//     requests go past it ([Conn.Ask]): for each request, the library takes two
+//     goroutines, two queues, reflection and a write. Here, requests made
+//     together travel together.
 //   - It learns the negotiated timeout and the send times of acknowledged
 //     requests, bounds the handshake, gives up on a server that does not
 //     answer, and never lets the library see a write error.

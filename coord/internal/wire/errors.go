@@ -68,7 +68,7 @@ var codes = map[int32]struct {
 	-121: {name: "NoWatcher"},
 	-122: {"RequestTimeout", ErrConnection, true},
 	-123: {name: "ReconfigDisabled"},
-	-124: {"SessionClosedRequireSaslAuth", fmt.Errorf("%w: it serves only sessions with an authentication that this one has not "+
+	-124: {"SessionClosedRequireSaslAuth", fmt.Errorf("%w: it serves only sessions with an authentication that this one lacks "+
 		"(enforce.auth.enabled)", zk.ErrAuthFailed), true},
 	-125: {"QuotaExceeded", ErrQuota, false},
 	-127: {"ThrottledOp", ErrThrottled, false},

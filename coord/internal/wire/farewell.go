@@ -13,7 +13,7 @@ type Farewell struct {
 	credentials [][]byte // packets
 }
 
-// Present has the farewell present a credential: servers may want one of
+// Present adds a credential to the farewell: servers may require one of
 // everybody.
 func (f *Farewell) Present(scheme string, credential []byte) {
 	f.credentials = append(f.credentials, Credential(scheme, credential)(appendInt32(appendInt32(nil, xidAuth), int32(OpAuth))))
@@ -69,9 +69,9 @@ func receive(in io.Reader) ([]byte, error) {
 
 // Part answers the client library when the session is over. Without a
 // connection to send its request on, the library's Close would wait a second
-// for the reply. begun hears that there is a connection.
+// for the reply. begun gets a value when there is one.
 func Part(conn net.Conn, begun chan<- struct{}) {
-	const minute = int32(time.Minute / time.Millisecond) // without any ping
+	const minute = int32(time.Minute / time.Millisecond) // so long that the library sends no ping
 	_, err := receive(conn)
 	answer := appendBuffer(appendInt64(appendInt32(appendInt32(nil, 0), minute), 1), make([]byte, 16))
 	for err == nil {

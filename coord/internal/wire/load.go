@@ -7,58 +7,61 @@ import (
 )
 
 const (
-	// spans are in T: what a link carries is counted by this part of it. Probes
-	// that always wait for so long behind other requests cost no hold.
+	// spans is how many spans T has: what a link carries is counted by the
+	// span. Probes that always wait for one span behind other requests cost no
+	// hold.
 	spans = 16
-	// mostSpans are what one request may take of a link: a T/4. A hold outlives
+	// mostSpans is how many spans one request may take: T/4. A hold outlives
 	// that now and then.
 	mostSpans = 4
 	// light requests are never held back.
 	light = 1 << 10
-	// unproven is what a link is taken to carry in a span before it has shown
-	// what it does, and growth how many times as much as it has shown.
+	// unproven is how many bytes a link is assumed to carry in a span before
+	// anything is known. The estimate is at most growth times the bytes that
+	// were measured.
 	unproven = 16 << 10
 	growth   = 4
-	// slowTrials in a row that show nothing more are proof that a link is slow.
+	// After slowTrials trials in a row that show no more, a link counts as
+	// slow.
 	slowTrials = 3
 )
 
 // load bounds what is under way on a connection, so that a session's own
-// traffic does not keep its probes from the server, without which it loses its
-// holds, and then the connection. Whatever callers send side by side:
+// traffic does not delay its probes: without them it loses its holds, and then
+// the connection. Whatever callers send side by side:
 //
-//   - No more is under way than the link has lately carried in a T/16.
+//   - No more is under way than the link has lately carried in T/16.
 //   - A request that takes longer than that goes alone, and while there is a
 //     hold, only if the trust window lasts for it and for the probes behind it
 //     ([Options.Spare]).
 //   - Other requests wait for their turn, in the order in which they came, until
 //     their contexts end ([HeldBack]).
-//   - A request that would take more than a T/4, with the round trip, fails with
-//     [ErrTooLarge].
+//   - A request that would take more than T/4, the round trip included, fails
+//     with [ErrTooLarge].
 //
 // Requests of up to 1 KiB count, but do not wait: claims, deletions, most
 // reads. The sizes of replies are not known in advance, and not bounded.
 //
 // A reply shows that the link has carried its request, and all before it. That
-// is measured from a moment when hardly anything was under way, so it can be
-// too little and not too much. Where nothing is known, or nothing of the last
-// T, data must not be the trial: they would take too long on a slow link. Reads
-// of nothing go before them, each as large as the link is taken to bear.
+// is measured from a moment when hardly anything was under way, so the estimate
+// can be too low and never too high. If nothing is known of the last T, data
+// must not be the trial: they would take too long on a slow link. Reads of
+// nothing go before them, each as large as the link is assumed to bear.
 type load struct {
 	flight int           // bytes that were sent and not answered
-	limit  int           // that the link is taken to carry in a span
-	known  bool          // it carries no more
+	limit  int           // bytes that the link is assumed to carry in a span
+	known  bool          // the limit was measured: the link carries no more
 	trip   time.Duration // the shortest round trip
 
-	from    time.Time // of what was sent since then,
-	carried int       // so many bytes were answered
-	at      time.Time // last
+	from    time.Time // when the measurement began
+	carried int       // bytes sent and answered since then
+	at      time.Time // when the limit was last measured
 
 	slow  int       // trials in a row that have shown nothing more
 	tried time.Time // when the last of them was over
 
-	waiting int           // requests
-	turn    chan struct{} // has one token, for the first of them
+	waiting int           // how many requests wait
+	turn    chan struct{} // has one token, for the first that waits
 	eased   chan struct{} // wakes it
 }
 
@@ -184,9 +187,9 @@ func (c *Conn) wait(n int) {
 	c.load.waiting += n
 }
 
-// next returns why the first of the requests that wait goes on waiting, and the
-// size of a trial, if one is to be made; or nil; or that the link never carries
-// it.
+// next decides about the first request that waits: it returns nil if the
+// request can be sent, a [HeldBack] if it must wait, with the size of a trial
+// if one is due, or why the link never carries it.
 func (c *Conn) next(size int) (trial int, err error) {
 	span := c.span()
 	most := mostSpans * span

@@ -112,7 +112,7 @@ func (op Op) Append(b []byte) []byte {
 	return appendInt32(b, op.Version)
 }
 
-// Transaction are the fields of one.
+// Transaction appends the fields of a transaction.
 func Transaction(ops []Op) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		for _, op := range ops {
@@ -128,7 +128,7 @@ func appendMultiHeader(b []byte, op OpCode, done byte) []byte {
 	return appendInt32(append(appendInt32(b, int32(op)), done), -1)
 }
 
-// Reading are the fields of a request that reads.
+// Reading appends the fields of a request that reads.
 func Reading(path string, watch bool) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		if watch {
@@ -138,20 +138,20 @@ func Reading(path string, watch bool) func(b []byte) []byte {
 	}
 }
 
-// Nowhere are the fields of a request that reads nothing, in a packet of a
+// Nowhere appends the fields of a request that reads nothing, in a packet of a
 // size.
 func Nowhere(size int) func(b []byte) []byte {
 	return Reading("/"+strings.Repeat("x", size-requestHeader-lengthSize-len("/")-1), false)
 }
 
-// Credential are the fields of a request that presents one.
+// Credential appends the fields of a request that presents a credential.
 func Credential(scheme string, credential []byte) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		return appendString(appendString(appendInt32(b, 0), scheme), string(credential))
 	}
 }
 
-// Nothing are the fields of a request that has none.
+// Nothing appends no fields, for a request that has none.
 func Nothing(b []byte) []byte { return b }
 
 func int32At(b []byte, at int) int32 {
@@ -250,7 +250,8 @@ func (d *Decoder) Stat() Stat {
 	}
 }
 
-// Created reads the path of a node that was asked for by path.
+// Created reads the path of a node that was created at path; a sequence number
+// may follow.
 func (d *Decoder) Created(path string) string {
 	made := d.string()
 	if number, is := strings.CutPrefix(made, path); !is || strings.Contains(number, "/") {
@@ -286,7 +287,7 @@ func (d *Decoder) Results(ops []Op) []Result {
 
 func (d *Decoder) multiHeader() (op OpCode, end bool) {
 	op, end = OpCode(d.int32()), d.bool()
-	d.take(4) // an error, which comes again behind it
+	d.take(4) // an error code, which comes again behind the header
 	return op, end
 }
 

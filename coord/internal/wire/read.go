@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A packet must be whole within T of its first byte, or flow: each tenth of it
-// gives the server another T. A length that is wrong, behind which other
+// A packet must be whole within T of its first byte, and each tenth of it that
+// comes gives the server another T. So a wrong length, behind which other
 // packets go on, does not hold the connection for long.
 const flow = 10
 

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Ask queues a request, whose fields fields appends, for the writer. It does
-// not block: requests in a row travel together. Unless it returns an error, the
-// request gets its answer.
+// Ask queues a request for the writer; fields appends the request's fields. It
+// does not block, and requests in a row travel together. Unless it returns an
+// error, the request gets its answer.
 func (c *Conn) Ask(r Request, fields func(b []byte) []byte) error {
 	c.mu.Lock()
 	if c.lost {
@@ -49,8 +49,8 @@ func (c *Conn) Ask(r Request, fields func(b []byte) []byte) error {
 	return nil
 }
 
-// Send writes the requests, as long as there is a connection: all that were
-// queued meanwhile together.
+// Send writes the queued requests until the connection ends: those that were
+// queued meanwhile go together.
 func (c *Conn) Send() {
 	for {
 		select {
@@ -127,10 +127,10 @@ func (c *Conn) greeting(p []byte) []byte {
 	return p
 }
 
-// transmit writes packets that were noted; c.writing is taken. Where the server
+// transmit writes packets that were noted; c.writing is taken. If the server
 // takes nothing, the reading side closes the connection: the packets count as
-// unanswered from before they are written. The library bounds the writing of
-// its handshake, before it reads.
+// unanswered from before they are written. The library itself bounds the write
+// of its handshake, while it does not read yet.
 func (c *Conn) transmit(packets []byte) {
 	if _, err := c.Conn.Write(packets); err != nil {
 		if !errors.Is(err, net.ErrClosed) { // why it was closed is known already

@@ -34,9 +34,9 @@ type Sizes struct {
 
 	mu      sync.Mutex
 	fits    int       // the largest that was answered, or small
-	suspect int       // the smallest under which a server closed the connection; 0 = none
-	closed  int       // how many trials since then ended so
-	last    time.Time // when
+	suspect int       // the smallest on which a server closed the connection; 0 = none
+	closed  int       // how many trials in a row ended like that
+	last    time.Time // when the last of them did
 }
 
 // NewSizes returns the sizes for servers that accept limit, says the user.

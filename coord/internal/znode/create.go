@@ -12,11 +12,12 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Create makes nodes of one session by once: one request that makes all of them
-// or none, and calls [Node.Made] for each. Create blocks until the outcome is
-// certain, and begins no further attempt when ctx has ended. ensure, which may
-// be nil, is given a refusal for want of a node: it makes the directory, or
-// returns the error.
+// Create makes nodes of one session by calling once, which sends one request
+// that makes all of them or none, and calls [Node.Made] for each. Create blocks
+// until the outcome is certain, and begins no further attempt when ctx has
+// ended. If the request is refused because a node is missing, ensure is called
+// with the refusal, unless it is nil: it makes the directory, or returns the
+// error.
 func Create(ctx context.Context, once func() error, ensure func(error) error, nodes ...*Node) error {
 	defer func() {
 		for _, n := range nodes {
@@ -32,7 +33,7 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 		}
 		switch {
 		case IsLost(err) && ctx.Err() != nil:
-			return calls.Ended(ctx) // and the nodes are not there
+			return calls.Ended(ctx) // the nodes are not there
 		case errors.Is(err, zk.ErrNoNode) && ensure != nil:
 			// The directory is missing, or its container was just reaped.
 			if err := ensure(err); err != nil && !IsLost(err) && !errors.Is(err, wire.ErrThrottled) {

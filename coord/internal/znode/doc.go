@@ -17,8 +17,8 @@
 // A create that was found not to have been carried out can be carried out
 // later all the same, in each of these states: late.go.
 //
-// [Certain] runs either for a caller who may leave before the outcome is known.
-// [Send] is the one engine for requests whose reply can be lost. All of the
-// above, and the transactions of package coord that must be carried out once,
-// are sent by it.
+// [Certain] sends a request for a caller who may leave before the outcome is
+// known. [Send] is the one engine for requests whose reply can be lost. All of
+// the above, and the transactions of package coord that must be carried out
+// once, are sent by it.
 package znode

@@ -19,9 +19,9 @@ type Event int
 // The events.
 const (
 	Recovered    Event = iota + 1 // a create whose reply was lost had taken effect
-	Unsearchable                  // it may not be found out whether the node was made
+	Unsearchable                  // no permission to find out whether the node was made
 	Stranded                      // the node cannot be deleted
-	Unwatchable                   // the node may not be watched
+	Unwatchable                   // no permission to watch the node
 	RemovedLate                   // the node was made late, and was deleted
 )
 
@@ -45,25 +45,26 @@ type expected struct {
 }
 
 // late is a late create: one that was found not to have been carried out, and
-// that may be yet. A server that was cut off from its leader passes on, when it
-// is back, its clients' old requests, and right behind them the clients'
-// attempts to return, which make the old requests pass as their session's. So a
-// node may come to be that no claim owns and that all behind it in the line
-// wait for. As the session has moved then, its connection ends at the next
-// write: such nodes are looked for whenever the session is connected again.
+// that may be yet. When a server that was cut off from its leader is back, it
+// passes on its clients' old requests, and right behind them the clients'
+// attempts to reconnect, which make the leader accept the old requests as the
+// session's. So a node may appear that no claim owns, and that all behind it in
+// the line wait for. The session has then moved, so its connection ends at the
+// next write: whenever the session is connected again, the host looks for such
+// nodes.
 type late struct {
 	idle bool        // no further attempt is under way
 	due  bool        // the session must look for it
 	over *time.Timer // after which it is not expected any more
 }
 
-// lateFor is for how many session timeouts a create may be carried out late. A
-// server that is cut off keeps requests for its leader until it notices, after
-// syncLimit ticks; timeouts are two ticks at least.
+// lateFor is how many session timeouts after the request a create may still be
+// carried out. A server that is cut off keeps requests for its leader until it
+// notices, after syncLimit ticks; timeouts are two ticks at least.
 const lateFor = 10
 
-// expectLate notes that a create may be carried out late. The session probes as
-// long as one may be.
+// expectLate notes that a create may be carried out late. As long as that is
+// so, the session probes.
 func (n *Node) expectLate() {
 	h := n.host
 	h.mu.Lock()
@@ -160,13 +161,13 @@ func (h *Host) search(s *session.Session, all *expected) {
 	}) == nil
 }
 
-// takeDue takes the searches that are due. When there is nothing, the search is
-// over.
+// takeDue takes the nodes that are to be looked for. If there are none, the
+// search is over.
 func (h *Host) takeDue(all *expected) (due []*Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for n, l := range all.creates {
-		if l.due && l.idle { // the others find out by themselves, and come back to this
+		if l.due && l.idle { // the creates of the others come to attempted
 			l.due, due = false, append(due, n)
 		}
 	}
@@ -185,7 +186,7 @@ func (h *Host) postpone(all *expected, left []*Node) {
 }
 
 // removeLate deletes the late copies of some nodes. It returns those for which
-// a request failed in passing.
+// a request failed but may succeed later.
 func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
 	ctx := context.Background() // ends with the session
 	if s.Flush(ctx) != nil {
@@ -270,9 +271,9 @@ func (n *Node) lateAs(ctx context.Context, name string) (czxid int64, err error)
 	}
 }
 
-// isWanted reports whether the node that was found may be another one of this
-// session: one of the same name and, unless the data are unknown, of the same
-// data.
+// isWanted reports whether the node that was found may be that of another claim
+// of this session: one with the same name and, unless the data are unknown, the
+// same data.
 func (n *Node) isWanted(as ownership) bool {
 	for _, other := range n.host.Others(n.sess) {
 		if other != n && other.Plain != nil && other.Dir == n.Dir && other.Stem == n.Stem &&

@@ -14,8 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Node is one own ephemeral node, of one session. Its exported fields are set
-// before [Node.Init].
+// Node is one ephemeral node of ours, in one session. Its exported fields are
+// set before [Node.Init].
 type Node struct {
 	Dir string // the server's path of the directory
 	// Stem is what the name begins with. It carries a GUID, and a sequence
@@ -54,8 +54,8 @@ type Plain struct {
 	Shared bool
 	// Proof lists checks that are true only while a shared node is this one.
 	Proof []wire.Op
-	// Barred says why no further attempt to make the node may begin, or nil; it
-	// may itself be nil.
+	// Barred returns why no further attempt to make the node may begin, or nil.
+	// Barred itself may be nil.
 	Barred func() error
 
 	written atomic.Int32 // how often others have written into it, as far as is known
@@ -103,8 +103,8 @@ func (n *Node) Made(path string, czxid int64) {
 // now on was made late.
 func (n *Node) Forget() { n.live.Store(false) }
 
-// Version is what the node's version must be for it to be this one: any, where
-// no other client can make a node of its name.
+// Version is the version that a request names to meet only this node: any (-1),
+// if no other client can make a node of its name.
 func (n *Node) Version() int32 {
 	if !n.isShared() {
 		return -1
@@ -137,9 +137,8 @@ func (n *Node) isThere(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Delete deletes the node by once, or by [Node.DeleteOnce] if that is nil, for
-// as long as that takes: until it or the session is gone. It fails only with
-// [zk.ErrNoAuth].
+// Delete calls once, or [Node.DeleteOnce] if once is nil, until the node or the
+// session is gone. It fails only with [zk.ErrNoAuth].
 func (n *Node) Delete(once func() error) error {
 	if once == nil {
 		once = n.DeleteOnce
@@ -174,7 +173,7 @@ func (n *Node) Delete(once func() error) error {
 	return nil // the servers delete the nodes of a session that is over, if not immediately
 }
 
-// Trouble returns what the servers answered last to a deletion that is tried
+// LastError returns what the servers answered last to a deletion that is tried
 // again, or nil.
 func (n *Node) LastError() error {
 	if err := n.trouble.Load(); err != nil {
@@ -198,8 +197,8 @@ func (n *Node) hasGone() bool {
 	return true
 }
 
-// DeleteOnce sends the deletion once. [zk.ErrNoNode] says that there is no
-// such node, also when another's has its name.
+// DeleteOnce sends the deletion once. It fails with [zk.ErrNoNode] if the node
+// is gone, even if another client's has its name.
 func (n *Node) DeleteOnce() error {
 	ctx := context.Background() // ends with the session
 	for {

@@ -17,15 +17,15 @@ var (
 	ErrReleased = errors.New("hold released")
 )
 
-// ErrAgain is the answer of a judge for whom the request is to be sent again.
+// ErrAgain is a judge's answer to have the request sent again.
 var ErrAgain = errors.New("send it again")
 
 // Send sends a request until its outcome is known. once sends it one time.
 // judge gets each failure, and whether the reply to this attempt or an earlier
 // one was lost: the request may then have been carried out, or may yet be. It
-// answers nil when the request took effect, ErrAgain, or the error to return. A
-// throttled request was not carried out: it is sent again after a moment,
-// without judge.
+// returns nil if the request took effect, ErrAgain, or the error that Send
+// returns. A throttled request was not carried out: it is sent again after a
+// moment, without asking judge.
 //
 // No attempt is begun when ctx has ended or the session is over. The error then
 // says so, and matches [ErrUnconfirmed] if a reply was lost.
@@ -68,8 +68,8 @@ func Txn(ctx context.Context, s *session.Session, ops []wire.Op) ([]wire.Result,
 // Certain runs try, for as long as its outcome takes, in a goroutine that the
 // session's end waits for, and returns the error of try, or of ctx as soon as
 // ctx ends. Then settle runs in the same goroutine: if the caller has left,
-// settle undoes what try has done. When the session is over, settle is given a
-// refusal.
+// settle undoes what try has done. If the session is over already, settle gets
+// the error that says so.
 func Certain(ctx context.Context, s *session.Session, try func() error, settle func(err error, left bool)) error {
 	done := make(chan error)
 	over := s.Go(func() {
@@ -138,6 +138,6 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 	return value, err
 }
 
-// Pause waits a moment before a request is repeated that would fare no better
+// Pause waits a moment before the repetition of a request that would fail again
 // now.
 func Pause(ctx context.Context, s *session.Session) { _ = s.Pause(ctx, s.Timeout()/50) }

@@ -9,11 +9,11 @@ import (
 )
 
 // A nameless node has nothing in its name that distinguishes it from others of
-// its session. It is known by its owner: one create at a time for a session and
-// a stem, so a node of both that belongs to no claim was made by a create whose
-// reply was lost, or late. Whoever looks for its node adopts such a node, and
-// the search for late nodes deletes it. Nobody else makes, adopts or deletes
-// one while a turn lasts.
+// its session. It is known by its ephemeral owner. A session makes one create
+// at a time for a stem, so a node of both that belongs to no claim was made
+// late, or by a create whose reply was lost. A create that looks for its node
+// adopts such a node; the search for late nodes deletes it. Nobody else makes,
+// adopts or deletes one while a turn lasts.
 type stem struct {
 	sess *session.Session
 	path string
@@ -117,9 +117,9 @@ func (n *Node) strays(ctx context.Context, names []string) (strays []*Node, err 
 	return strays, nil
 }
 
-// adopt makes one of the strays that a listing shows this node's, and has the
-// others looked for: the node that was adopted may have been made late for
-// another claim, and this one's may come yet.
+// adopt takes the oldest stray of a listing as this node. It then expects late
+// nodes: the stray may have been made late for another claim, and this claim's
+// node may come yet.
 func (n *Node) adopt(ctx context.Context, names []string) (found bool, err error) {
 	strays, err := n.strays(ctx, names)
 	if len(strays) == 0 {
@@ -142,9 +142,9 @@ func (n *Node) adopt(ctx context.Context, names []string) (found bool, err error
 func (n *Node) removeStrays(ctx context.Context) (done bool) {
 	waiting, cancel := context.WithTimeout(ctx, n.sess.Timeout()/10)
 	defer cancel()
-	t, err := n.takeTurn(waiting) // and not the node's, whose create may end at the same time
+	t, err := n.takeTurn(waiting) // another turn than the node's, whose create may end at the same time
 	if err != nil {
-		return false // those that are under way go first
+		return false // creates that are under way go first
 	}
 	defer n.giveBack(t)
 	if n.sess.Flush(ctx) != nil {

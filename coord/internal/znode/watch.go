@@ -9,8 +9,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// Owner is the claim behind a node that is watched. Its methods must not block:
-// they run in the session's goroutines.
+// Owner is the claim behind a watched node. Its methods must not block: they
+// run in the session's goroutines.
 type Owner interface {
 	Deleted()             // by another client
 	Replaced(owner int64) // another node has its name, and belongs to that session
@@ -75,7 +75,7 @@ func (n *Node) WatchOnce() {
 	}
 }
 
-// WatchSoon sets the watch of a node that lasts.
+// WatchSoon sets the watch if the node lasts for watchDelay.
 func (n *Node) WatchSoon() {
 	n.host.firsts.add(n, watchDelay)
 	if n.owner.Leaving() {
@@ -112,7 +112,7 @@ func (n *Node) Look(ctx context.Context) error {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
 			return struct{}{}, n.checkRead(n.sess.Watches.Data(ctx, n.path))
 		})
-		if err != nil && !errors.Is(err, zk.ErrNoAuth) { // it may be forbidden to watch; see Watch
+		if err != nil && !errors.Is(err, zk.ErrNoAuth) { // without permission, it counts as seen; see Watch
 			return err
 		}
 		n.Seen()

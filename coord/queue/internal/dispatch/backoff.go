@@ -19,10 +19,10 @@ const (
 )
 
 // errLater: the item was delivered in vain, and waits.
-var errLater = errors.New("delivered in vain before, and to be delivered again later")
+var errLater = errors.New("delivered in vain before, and waits to be delivered again")
 
 // errAllLater: all items wait.
-var errAllLater = fmt.Errorf("%w but such as were delivered in vain before, and wait to be delivered again", ErrEmpty)
+var errAllLater = fmt.Errorf("%w: those that are left were delivered in vain before, and wait to be delivered again", ErrEmpty)
 
 // Delay returns when an item may be delivered again, by the ensemble's clock,
 // and how long that is from now: zero for one that does not wait. Where that
@@ -41,7 +41,7 @@ func (d *Dispatcher) Delay(ctx context.Context, e store.Entry) (again time.Time,
 			return again, 0, err
 		case err != nil:
 			return again, 0, nil
-		case !e.Stat.Modified.After(now.Add(time.Second)): // what is carried on may lag a little
+		case !e.Stat.Modified.After(now.Add(time.Second)): // the time that is carried on may lag a little
 			return again, max(0, again.Sub(now)), nil
 		}
 	}
@@ -49,8 +49,9 @@ func (d *Dispatcher) Delay(ctx context.Context, e store.Entry) (again time.Time,
 }
 
 // ready fails with errLater, and passes the item over meanwhile, if it is to
-// wait before it is delivered again. One that was not given back is in
-// another's hands, as far as a consumer knows that has not listed the claims.
+// wait before it is delivered again. If the item was not given back and the
+// claims were not listed, another consumer may have it: ready fails with
+// [ErrMissed].
 func (d *Dispatcher) ready(ctx context.Context, e store.Entry) error {
 	_, left, err := d.Delay(ctx, e)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 )
 
-// pick takes a candidate from the listing, or none when the queue is to be
-// looked at, which it just was if the listing is new.
+// pick takes a candidate from the listing, or none if the queue is to be listed
+// again. A new listing is used as it is.
 func (d *Dispatcher) pick(isNew bool) (e store.Entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,7 +37,7 @@ func (d *Dispatcher) handOut(n int, isNew bool) []string {
 
 // takeMore hands out up to n further candidates of the listing at hand, as many
 // as fit into a packet along with one if all are of the last batch's size, and
-// reads them together. The others are left for later.
+// reads them together. Those that cannot be delivered now are left out.
 func (d *Dispatcher) takeMore(ctx context.Context, n int) (all []store.Entry) {
 	d.mu.Lock()
 	for _, name := range d.handOut(max(0, min(n, d.room/d.size-1)), false) {
@@ -67,7 +67,7 @@ func (d *Dispatcher) takeMore(ctx context.Context, n int) (all []store.Entry) {
 }
 
 // trimToPacket gives back what does not fit into a packet along with the first.
-// That one's size is what the next batch counts on.
+// The next batch counts on the first one's size.
 func (d *Dispatcher) trimToPacket(all []store.Entry) []store.Entry {
 	d.mu.Lock()
 	d.size = d.claimSize(all[0])
@@ -93,7 +93,7 @@ func (d *Dispatcher) isDead(e store.Entry) bool {
 	return d.limit > 0 && e.Deliveries() >= d.limit
 }
 
-// isDue reports whether the queue is to be looked at although there are
+// isDue reports whether the queue is to be listed again although there are
 // candidates; d.mu is held.
 func (d *Dispatcher) isDue() bool {
 	now, limit := time.Now(), 1.0

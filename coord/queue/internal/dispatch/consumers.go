@@ -98,7 +98,7 @@ func Dismiss(ctx context.Context, l store.Nodes) {
 	}
 	consumerCounts.Unlock()
 	if idle && c.own != nil {
-		_ = c.own.Release(ctx) // a node that is left is a consumer to whoever looks
+		_ = c.own.Release(ctx) // others count a node that is left as a consumer
 	}
 }
 
@@ -155,7 +155,7 @@ func (c *consumerCount) join(ctx context.Context) error {
 		switch {
 		case err == nil:
 			c.own = own
-		case !errors.Is(err, coord.ErrNodeExists): // as for one that an ended session has, not yet at the servers
+		case !errors.Is(err, coord.ErrNodeExists): // as by a session that has ended, but not yet at the servers
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
-// Package dispatch chooses which items of a queue its receivers try to have. It
-// knows an item as a node with a name and a version; to claim or to remove it
-// is the caller's ([Claimer]).
+// Package dispatch chooses which items of a queue its receivers try to get. To
+// it, an item is a node with a name and a version; its caller claims and
+// removes items ([Claimer]).
 package dispatch
 
 import (
@@ -18,9 +18,9 @@ import (
 // to remove it, and reports the outcome.
 //
 // A listing costs as much as the queue is long, so it serves for many items.
-// While the queue changes, a new one is made out of a credit, which grows with
-// the items handed out and with time. The listing is watched and shared by the
-// process: to look at it again costs nothing while nothing has changed.
+// While the queue changes, a new listing takes a credit, which grows with the
+// items handed out and with time. The process watches and shares the listing:
+// while nothing has changed, looking again costs nothing.
 type Dispatcher struct {
 	at      store.Nodes
 	limit   int           // of deliveries before an item is dead; 0 = none
@@ -31,27 +31,28 @@ type Dispatcher struct {
 
 	mu         sync.Mutex
 	receiving  int            // how many receivers are here
-	consumers  *consumerCount // while they are
+	consumers  *consumerCount // while there are receivers
 	names      []string       // listed and not handed out yet, in order
 	length     int            // of the listing
 	version    [2]int64       // of the entries and of the claims, as listed
 	took       time.Duration
-	misses     int     // candidates that others had, since the listing
+	misses     int     // candidates that others had taken, since the listing
 	credit     float64 // in listings
 	earned     time.Time
 	share      slice
-	contended  int                    // there are other consumers; counts down with each request
-	claimBytes int                    // that each claim of such a request has, beside the item and its name
-	room       int                    // bytes that a request to claim items may have
-	size       int                    // of those, what an item of the last batch took
-	out        map[string]error       // handed out, and not reported yet, or passed over
+	contended  int                    // above 0: there are other consumers; counts down with each request
+	claimBytes int                    // bytes of each claim in a request, beside the item and its name
+	room       int                    // the most bytes of a request to claim items
+	size       int                    // bytes of it that an item of the last batch took
+	out        map[string]error       // handed out and not reported yet (nil), or why passed over
 	returned   chan struct{}          // closed when an item comes back
 	ahead      map[string]store.Entry // read ahead
 }
 
 const (
-	// A new listing is earned by so many items handed out, or by a part of the
-	// queue, or by so many times the time that a listing takes.
+	// A new listing is earned by handing out itemsPerListing items, or
+	// 1/partPerListing of the queue if that is more, or by timePerListing times
+	// the time that a listing takes.
 	itemsPerListing = 8
 	partPerListing  = 16
 	timePerListing  = 50
@@ -73,10 +74,10 @@ const (
 )
 
 // ErrEmpty: all items are taken, or there is none.
-var ErrEmpty = errors.New("no item to be had")
+var ErrEmpty = errors.New("no item available")
 
 // ErrAllDenied: this client may read or write none of the items.
-var ErrAllDenied = fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
+var ErrAllDenied = fmt.Errorf("%w: this client has no permission for those that are left: %w", ErrEmpty, coord.ErrNoAuth)
 
 // ErrMissed: another consumer was faster.
 var ErrMissed = errors.New("another consumer has the item")
@@ -84,10 +85,10 @@ var ErrMissed = errors.New("another consumer has the item")
 // ErrDenied: this client may not read or write the item.
 var ErrDenied = errors.New("no permission for the item")
 
-// errNotTried: the item is still to be had.
+// errNotTried: the item is still available.
 var errNotTried = errors.New("not tried")
 
-// Config is what a [Dispatcher] is made for.
+// Config is what a [Dispatcher] needs.
 type Config struct {
 	Nodes   store.Nodes
 	Limit   int                    // of deliveries before an item is dead; 0 = none

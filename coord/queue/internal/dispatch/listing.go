@@ -87,8 +87,8 @@ func (d *Dispatcher) children(ctx context.Context, v *coord.View, path string) (
 }
 
 // show makes candidates of the entries that nobody has, as far as that is
-// known, and says how many there are. Candidates listed before stay as they
-// are.
+// known, and returns how many there are. If nothing has changed, the candidates
+// stay as they are.
 func (d *Dispatcher) show(entries, claims dir, took time.Duration) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,13 +107,13 @@ func (d *Dispatcher) show(entries, claims dir, took time.Duration) int {
 	}
 	d.names = slices.DeleteFunc(store.Unclaimed(entries.names, claims.names), func(name string) bool {
 		_, out := d.out[name]
-		return out || claims.version == 0 && d.has(name) // of those listed, a claim that is not there has ended
+		return out || claims.version == 0 && d.has(name) // if claims were listed, one that is not there has ended
 	})
 	d.length = len(d.names)
 	return d.length
 }
 
-// empty says that there is no item to be had.
+// empty returns why there is no candidate.
 func (d *Dispatcher) empty() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -70,7 +70,8 @@ func (d *Dispatcher) readAhead(ctx context.Context, n int) (join func()) {
 }
 
 // lookFurther reads ahead as many items as this receiver has passed over, each
-// time that these have doubled: many items that wait cost few round trips.
+// time that their number has doubled: so many items that wait cost few round
+// trips.
 func (r *receiver) lookFurther(ctx context.Context, e store.Entry) {
 	r.passed++
 	if r.passed&(r.passed-1) == 0 {

@@ -10,19 +10,19 @@ import (
 	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
-// receiver is one Receive or Take. While there is nothing to do, it has a place
-// among the idle, who stand in a line of which only the first two watch the
-// queue: a put wakes those two, and not all. The second is there in case the
-// first does not move: it looks when the first has gone, as is usual, or some
-// time after a change. The line decides only who is woken: a receiver that
-// comes when there is an item takes it without standing in line.
+// receiver is one Receive or Take. While there is nothing to do, it stands in
+// the line of the idle, of which only the first two watch the queue: a put
+// wakes those two, and not all. The second is there in case the first does not
+// move: it looks once the first has gone, as is usual, or some time after a
+// change. The line decides only who is woken: a receiver that comes when there
+// is an item takes it without standing in line.
 type receiver struct {
 	*Dispatcher
 	Call
 	by     Claimer
-	looked bool        // again, before it says that there is none
+	looked bool        // it looked again before it says that there is none
 	passed int         // items that wait to be delivered again
-	stands bool        // at a place, from which it watches
+	stands bool        // it has a place from which it watches
 	place  *coord.Hold // in the line; nil for a consumer alone
 	first  string      // the node of the first in line, unless it is this one
 	turn   time.Time   // when the second is to look although the first has not gone
@@ -43,8 +43,8 @@ func (r *receiver) candidate(ctx context.Context) (e store.Entry, err error) {
 		case r.Waits:
 			err = r.stand(ctx)
 		case !r.looked:
-			// The news of an item may be on its way to this process. It comes
-			// before the answer to any request.
+			// The event of a new item may be on its way to this process. It
+			// comes before the answer to any request.
 			r.looked = true
 			_, _, err = r.at.Client.Exists(ctx, r.at.Entries)
 		}

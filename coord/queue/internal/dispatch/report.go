@@ -6,7 +6,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue/internal/store"
 )
 
-// report records the outcome for candidates, by one request.
+// report records the outcome of one request for its candidates.
 func (d *Dispatcher) report(err error, candidates ...store.Entry) {
 	switch {
 	case len(candidates) == 0 || err == errLater:
@@ -34,8 +34,8 @@ func (d *Dispatcher) report(err error, candidates ...store.Entry) {
 	}
 }
 
-// shrink has the next batches be smaller, since one was too large, although the
-// client allowed it (coord.WithMaxPacket).
+// shrink makes the next batches smaller: one was too large for the servers,
+// although the client allowed it (coord.WithMaxPacket).
 func (d *Dispatcher) shrink() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

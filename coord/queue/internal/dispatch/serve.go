@@ -16,13 +16,13 @@ type Call struct {
 	Waits bool // for an item, if there is none
 }
 
-// Claimer is what a receiver does with the items that it is to have.
+// Claimer is what a receiver does with the items that it gets.
 type Claimer interface {
 	// Claim claims, or removes, all these items or none, and says which of
 	// them was refused, with [ErrMissed] or [ErrDenied].
 	Claim(ctx context.Context, all []store.Entry) (refused int, err error)
-	// Confirm fails if no item is left of those claimed: the replies to what
-	// was read meanwhile may have taken long.
+	// Confirm fails if all claims have ended: the reads that were made
+	// meanwhile may have taken long.
 	Confirm() error
 	// Bury removes an item that was delivered too often, and fails with
 	// [ErrMissed]. If it returns nil, the item is delivered again.

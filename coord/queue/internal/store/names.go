@@ -7,7 +7,7 @@ import (
 )
 
 // An item's name is Kazoo's: entry-PPP-NNNNNNNNNN, the priority and the
-// server's sequence number. The names' order is the items'.
+// server's sequence number. Items are taken in the order of their names.
 const (
 	prefix     = "entry-"
 	dash       = len("entry-000")

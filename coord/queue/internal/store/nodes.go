@@ -27,7 +27,7 @@ func At(c *coord.Client, path string) Nodes {
 // Entry is the path of an item's node.
 func (n Nodes) Entry(name string) string { return n.Entries + "/" + name }
 
-// Claim is the path of the node of who has an item.
+// Claim is the path of an item's claim.
 func (n Nodes) Claim(name string) string { return n.Taken + "/" + name }
 
 // Ensure makes the queue's directories, and others, which are persistent, as
@@ -63,7 +63,7 @@ func Deliveries(version int32) int { return (int(version) + 1) / 2 }
 func (n Nodes) Get(ctx context.Context, name string) (Entry, error) {
 	data, stat, err := n.Client.Get(ctx, n.Entry(name))
 	if data == nil {
-		data = []byte{} // so it is also put again: Kazoo cannot read a node without data
+		data = []byte{} // also when it is put again: Kazoo cannot read a node without data
 	}
 	return Entry{Name: name, Data: data, Stat: stat}, err
 }
