@@ -68,7 +68,7 @@ func (c *Connection) Mode(ctx context.Context, address string) string {
 	if found := modeLine.FindStringSubmatch(c.ask(ctx, address, "srvr")); found != nil {
 		return found[1]
 	}
-	return "in a part that it does not tell (srvr is not in 4lw.commands.whitelist)"
+	return "role unknown (srvr is not in 4lw.commands.whitelist)"
 }
 
 // connectionLines find a client's address and session in the answers to cons

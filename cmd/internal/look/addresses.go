@@ -12,16 +12,16 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
-// AddressBook is which client has which session, as far as the servers say.
+// AddressBook knows which client has which session, as far as the servers say.
 type AddressBook struct {
 	c     *conn.Connection
 	known map[string]conn.Remote
 	asked time.Time
-	all   bool // servers have answered
+	all   bool // all servers have answered
 }
 
-// Known is which client had which session when the servers were asked last, and
-// whether all of them answered.
+// Known returns which client had which session when the servers were asked
+// last, and whether all of them answered.
 func (b *AddressBook) Known() (sessions map[string]conn.Remote, asked time.Time, all bool) {
 	return b.known, b.asked, b.all
 }
@@ -82,7 +82,7 @@ func (h *Heard) Hear(of conn.Remote) {
 }
 
 // Silence says for how long a client has been silent, or "" if that is normal:
-// a client that works pings after a third of its session's timeout.
+// a healthy client pings after a third of its session's timeout.
 func (h Heard) Silence() string {
 	if h.SilentFor == nil || *h.SilentFor < *h.Timeout/2 {
 		return ""
@@ -90,7 +90,7 @@ func (h Heard) Silence() string {
 	return fmt.Sprintf("silent for %s of %s", term.Age(*h.SilentFor), term.Age(*h.Timeout))
 }
 
-// ask asks all servers together.
+// ask asks all servers at the same time.
 func (b *AddressBook) ask(ctx context.Context) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, askWithin)

@@ -22,15 +22,15 @@ type party struct {
 	Contender
 	Path     string
 	waits    bool
-	Others   []int // that it waits for
-	anyOf    bool  // one of these is enough
-	spare    bool  // so is something that no party has
-	Within   []int // that wait under this hold, as their data say
-	likewise []int // that wait in its session, and do not say under which hold
+	Others   []int // the parties that it waits for
+	anyOf    bool  // one of Others is enough
+	spare    bool  // so is a kept number, which no party holds
+	Within   []int // parties that wait under this hold, as their data say
+	likewise []int // parties that wait in its session, and do not say under which hold
 }
 
-// Needs are the parties that must go, or be granted, before p goes: for
-// certain, or perhaps.
+// Needs are the parties that must go, or be granted, before p goes; with
+// perhaps, also the ones that may have to.
 func (p party) Needs(perhaps bool) []int {
 	switch {
 	case p.waits:
@@ -78,7 +78,7 @@ func (s *Survey) KeptFrom(p party) []Kept {
 	return s.Recipes[i].Numbers.Kept
 }
 
-// ambiguous is a name that several nodes have.
+// ambiguous stands for the index of a name that several nodes have.
 const ambiguous = -1
 
 // relate finds out which claims wait under which holds.
@@ -86,7 +86,7 @@ func relate(all []party) {
 	named, ofSession := map[string]int{}, map[string][]int{}
 	for i, p := range all {
 		name := path.Base(p.Node)
-		if _, again := named[name]; again || p.Kind == slots.Kind { // whose nodes have the same names at all paths
+		if _, again := named[name]; again || p.Kind == slots.Kind { // slots' nodes have the same names at all paths
 			named[name] = ambiguous
 		} else {
 			named[name] = i
@@ -120,9 +120,9 @@ func relate(all []party) {
 	}
 }
 
-// HeldName is what a claim that is made under a hold in another process says of
-// the hold's node: its name, and where that has no GUID, its token, too, since
-// other nodes may have the name.
+// HeldName is how a claim that is made under a hold of another process names
+// the hold's node: by its name, and if that has no GUID, by its token, too,
+// since other nodes may have that name.
 func HeldName(node string, token int64) string {
 	name := path.Base(node)
 	if c := LineOf([]string{name}); len(c) > 0 && c[0].GUID != "" {
@@ -134,8 +134,8 @@ func HeldName(node string, token int64) string {
 // Circle is a set of parties that need each other, directly or through others.
 type Circle []party
 
-// circles finds the circles. First it leaves out every party that can go: all
-// that it needs can go, or if anyOf is set, one of them.
+// circles finds the circles. First it leaves out every party that can go, since
+// all that it needs can go, or, if anyOf is set, one of them.
 func circles(all []party, perhaps bool) (found []Circle) {
 	stuck := slices.Repeat([]bool{true}, len(all))
 	isStuck := func(i int) bool { return stuck[i] }
@@ -174,7 +174,7 @@ func circles(all []party, perhaps bool) (found []Circle) {
 	return found
 }
 
-// each is something of each party, in order.
+// each returns what of says of each party, in order.
 func (c Circle) each(of func(party) string) (all []string) {
 	for _, p := range c {
 		all = append(all, of(p))

@@ -1,5 +1,3 @@
-// Package look finds out what stands at a path: the contenders of a line, a
-// queue, a double barrier's round, a semaphore's slots, a barrier, and over
-// many paths who waits for whom. It knows how the recipes lay out their nodes;
-// package run knows the directories of slots as well.
+// Package look finds out which recipe is at a path and its state, and over many
+// paths who waits for whom. It knows how the recipes lay out their nodes.
 package look

@@ -16,18 +16,16 @@ import (
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
-// mostLooks is how often inspect looks again when something has changed while
-// it looked.
+// mostLooks is how often inspect looks, at most, when something has changed
+// while it looked.
 const mostLooks = 5
 
 // Examine reports the state at one moment, when path was listed: a node that is
 // gone before it is read makes Examine look again. In the last look such a node
 // stays in the report, with only its name known. A path that does not exist is
 // no error: a line looks like that before its first contender and after its
-// last.
-//
-// Names that are no other recipe's are read in the described dialect d, unless
-// it is "".
+// last. Names that belong to no other recipe are read in the described dialect
+// d, unless it is "".
 func Examine(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath) (Report, error) {
 	for looks := 1; ; looks++ {
 		names, err := client.Children(ctx, string(path))
@@ -47,13 +45,13 @@ func Examine(ctx context.Context, client *coord.Client, d coord.Dialect, path co
 	}
 }
 
-// lookAt reads what stands behind the names in a listing of the path.
+// lookAt reads the nodes that a listing of the path names.
 func lookAt(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, names []string) (r Report, changed bool, err error) {
 	r = newReport(string(path))
 	r.Exists = true
 	members := lineIn(names, d)
 	if !slices.ContainsFunc(members, isKnown) {
-		members = nil // special looks whether they belong to sessions
+		members = nil // special checks whether they belong to sessions
 	}
 	line, err := inspect.Describe(ctx, client, string(path), members)
 	if err != nil {
@@ -100,7 +98,7 @@ func lineIn(names []string, d coord.Dialect) []coord.Contender {
 }
 
 // complete puts back into the line the contenders whose nodes were gone before
-// they were read, and says who held when it was listed.
+// they were read, and sets who held when the line was listed.
 func complete(dir string, members []coord.Contender, read []inspect.Contender) []inspect.Contender {
 	line, holds := make([]inspect.Contender, 0, len(members)), inspect.Granted(members)
 	for i, m := range members {
@@ -127,8 +125,8 @@ func (r *Report) isOwn(name string) bool {
 // it.
 func (r *Report) hasLocks(name string) bool { return r.Shards != nil && name == layout.Shards[2] }
 
-// mayBeMore reports whether names in a listing may be parts of a recipe that is
-// more than a line.
+// mayBeMore reports whether a listing has the name of a part of a recipe that
+// is more than a line.
 func mayBeMore(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		for _, of := range parts {
@@ -140,17 +138,17 @@ func mayBeMore(names []string) bool {
 	})
 }
 
-// markOfSchedules is the part of a schedule that is there when nothing else is.
+// markOfSchedules is the last part of a schedule to go.
 const markOfSchedules = "mark"
 
-// limitOfSemaphores is the part of a semaphore that is left.
+// limitOfSemaphores is the part that is left of a semaphore without clients.
 const limitOfSemaphores = "limit"
 
 // isContender reports whether a node's name is a claim's, of either dialect.
 func isContender(name string) bool { return slices.ContainsFunc(LineOf([]string{name}), isKnown) }
 
-// others counts the names in a listing of the path that belong to nothing that
-// was found there.
+// others counts the names in a listing of the path that belong to no recipe
+// found there.
 func (r *Report) others(names []string) (n int) {
 	for _, name := range names {
 		if !r.isOwn(name) && !isNotice(name) {
@@ -171,9 +169,9 @@ func isNotice(name string) bool {
 	return isContender(name+"0000000000") && inspect.Notice("/"+name+"0000000000") == "/"+name
 }
 
-// special looks for what is more than a line: a double barrier, a semaphore, a
-// queue, slots, a ledger, a group. It reports whether one of its parts has
-// changed meanwhile.
+// special looks for recipes that are more than a line: a double barrier, a
+// semaphore, a queue, slots, a ledger, shards, a group. It reports whether one
+// of their parts has changed meanwhile.
 func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
 	nodes := []string{string(path), layout.SemaphoreAt(coord.Kazoo, string(path)).Queue.Dir}
 	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind], parts[NumbersKind]) {
@@ -193,7 +191,8 @@ func (r *Report) special(ctx context.Context, client *coord.Client, path conn.No
 	return line, !slices.Equal(before, after), err
 }
 
-// moment reads the last changes of nodes, and of the lists of their children.
+// moment reads when nodes, and their lists of children, were last changed
+// (zxids).
 func moment(ctx context.Context, client *coord.Client, nodes []string) (changes []int64, err error) {
 	for _, node := range nodes {
 		stat, _, err := client.Exists(ctx, node)
@@ -205,8 +204,9 @@ func moment(ctx context.Context, client *coord.Client, nodes []string) (changes 
 	return changes, nil
 }
 
-// recipe finds out what is at a path besides a line, and returns all who
-// contend there. Only what has parts of its own is found beside another recipe.
+// recipe finds the recipes at a path besides a line, and returns all
+// contenders. Beside another recipe it finds only recipes that have parts of
+// their own.
 func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) ([]inspect.Contender, error) {
 	if len(line) == 0 || line[0].Kind == doublebarrier.Kind {
 		if _, err := r.inRounds(ctx, client, path, line); err != nil {
@@ -242,7 +242,7 @@ func (r *Report) is(kind string) {
 	r.Kind = both
 }
 
-// asBarrier looks whether the node itself is a closed barrier.
+// asBarrier finds out whether the node itself is a closed barrier.
 func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.NodePath) error {
 	b, err := barrier.New(client, string(path))
 	if err != nil {
@@ -259,7 +259,8 @@ func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.
 	return err
 }
 
-// Children lists what it may; a missing directory is empty.
+// Children lists a directory. One that is missing, or must not be listed, is
+// empty.
 func Children(ctx context.Context, client *coord.Client, path string) ([]string, error) {
 	names, err := client.Children(ctx, path)
 	if errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrNoAuth) {

@@ -18,12 +18,12 @@ const (
 	memberKind = "present" // in a double barrier there are members, too
 )
 
-// mostMembers is how many children are read to find members among them, whose
-// names do not say so.
+// mostMembers is how many children are read to find members, whose names do not
+// tell them.
 const mostMembers = 1000
 
-// inGroup finds out who are the members of a group at path: the children that
-// belong to sessions, in the Kazoo dialect those with its names.
+// inGroup finds the members of a group at path: the children that belong to
+// sessions. A name says whether a member is of the Kazoo dialect.
 func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
 	var members []coord.Contender
 	for _, name := range names[:min(mostMembers, len(names))] {
@@ -31,7 +31,7 @@ func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.No
 		if isMember(name) {
 			c.Dialect = coord.Kazoo
 		}
-		if !strings.HasPrefix(name, "_c_") || len(LineOf([]string{name})) > 0 { // not another's guard
+		if !strings.HasPrefix(name, "_c_") || len(LineOf([]string{name})) > 0 { // else it is a protected node of another recipe
 			members = append(members, c)
 		}
 	}

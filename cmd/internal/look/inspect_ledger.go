@@ -20,22 +20,22 @@ import (
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
-// The kinds of recipes that keep records of jobs, each of which has a lock of
-// its own below.
+// The kinds of recipes that keep records of jobs. Each job has a lock of its
+// own below the path.
 const (
 	onceKind = "once"
 	cronKind = "cron"
 )
 
-// LedgerReport is what inspect shows of a ledger of jobs: of its own, or of the
-// slots of a schedule.
+// LedgerReport is what inspect shows of a ledger of jobs, or of the slots of a
+// schedule.
 type LedgerReport struct {
-	Jobs       int         `json:"jobs"`       // on record, as far as they were looked at
+	Jobs       int         `json:"jobs"`       // on record, of those that were looked at
 	Running    int         `json:"running"`    // somebody has them, or waits to try again
 	Failed     int         `json:"failed"`     // the last attempt has failed, and nobody tries again
 	Unfinished int         `json:"unfinished"` // the last attempt was begun, no end is on record, and nobody has them
-	OldestRun  *float64    `json:"oldest_run"` // seconds since the oldest attempt that somebody makes has begun; null: nobody makes one
-	Options    []string    `json:"options"`    // of clients that make attempts by turns, if they differ
+	OldestRun  *float64    `json:"oldest_run"` // seconds since the oldest attempt under way began; null: none is
+	Options    []string    `json:"options"`    // of clients that take turns at attempts, if they differ
 	More       bool        `json:"more"`       // there are more, which were not looked at
 	First      []JobReport `json:"first"`      // some that are not done
 
@@ -59,7 +59,8 @@ const mostJobs = 10_000
 // bucket is the name of a directory of keys.
 var bucket = regexp.MustCompile(`^[0-3][0-9]$`)
 
-// inLedger finds out whether there is a ledger at path, and of what.
+// inLedger finds out whether there is a ledger at path, of jobs or of a
+// schedule.
 func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
 	keys, isCron := layout.Once[0], false
 	for _, part := range layout.Cron {
@@ -119,8 +120,9 @@ func newLedgerReport(ctx context.Context, client *coord.Client, ledger *once.Onc
 	return l, nil
 }
 
-// byTurns returns the options of clients that make attempts by turns. It leaves
-// out options that others have replaced once, as when all clients are changed.
+// byTurns returns the options of clients that take turns at attempts. It leaves
+// out options that were replaced once and for all, as by an upgrade of all
+// clients.
 func byTurns(all []once.Result) []string {
 	first, last := map[string]time.Time{}, map[string]time.Time{}
 	for _, res := range slices.SortedFunc(slices.Values(all), func(a, b once.Result) int { return a.Begun.Compare(b.Begun) }) {
@@ -142,8 +144,9 @@ func byTurns(all []once.Result) []string {
 	return turns
 }
 
-// retried finds out which of the jobs that have failed somebody tries again,
-// and returns the lines of all that somebody may have.
+// retried finds the failed jobs that somebody tries again, and marks them as
+// running. It returns the directory of each job that somebody may have, and ""
+// for others.
 func (l *LedgerReport) retried(ctx context.Context, client *coord.Client, ledger *once.Once) ([]string, error) {
 	lines := make([]string, len(l.all))
 	group, ctx := errgroup.WithContext(ctx)
@@ -200,7 +203,7 @@ func (l *LedgerReport) Newest(most int) []once.Result {
 	return all[:min(len(all), most)]
 }
 
-// keys names some jobs in a state.
+// keys names the first jobs in a state.
 func (l *LedgerReport) keys(state once.State) string {
 	var keys []string
 	for _, res := range l.all {
@@ -247,10 +250,10 @@ func (l *LedgerReport) table(to term.Page) {
 	}
 }
 
-// dueFor is how long a slot is due at least before nobody serves the schedule:
-// a minute by which clocks differ, one between two looks at them, and one to
-// begin it.
+// dueFor is how long a slot must be overdue before the schedule counts as
+// unserved: a minute by which clocks differ, one between two looks at them, and
+// one to begin the slot.
 const dueFor = 3 * time.Minute
 
-// shortest is how long a slot is under way at least before it hangs.
+// shortest is how long a slot must be under way before it counts as hanging.
 const shortest = time.Minute

@@ -8,11 +8,11 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
-// NodeKind is the kind of a node that belongs to a session and has nothing
-// below it: what it is for, such as a lock, only its programs know.
+// NodeKind is the kind of a node that belongs to a session and is of no known
+// recipe: only its programs know whether it is, for example, a lock.
 const NodeKind = "node"
 
-// asNode looks whether the node itself belongs to a session.
+// asNode finds out whether the node itself belongs to a session.
 func (r *Report) asNode(ctx context.Context, client *coord.Client) error {
 	line, err := inspect.Describe(ctx, client, path.Dir(r.Path), []coord.Contender{{Name: path.Base(r.Path), Kind: NodeKind, Dialect: client.Info().Dialect}})
 	if err != nil || len(line) == 0 || isNoSession(line[0].Session) {

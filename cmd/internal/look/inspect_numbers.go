@@ -20,25 +20,26 @@ const NumbersKind = "slots"
 
 // NumbersReport is what inspect shows of numbers besides who holds them.
 type NumbersReport struct {
-	Counts []int  `json:"counts"` // how many there are, as their holders were told; none: nobody says
-	Free   *int   `json:"free"`   // that anybody would be given; null: it is not known how many there are
-	Kept   []Kept `json:"kept"`   // for owners that are away
+	Counts []int  `json:"counts"` // how many there are, as holders were told; several: they disagree; none: not known
+	Free   *int   `json:"free"`   // numbers that anybody may be given; null: it is not known how many there are
+	Kept   []Kept `json:"kept"`   // numbers kept for owners that are away
 }
 
 // Kept is a number that is kept for its owner.
 type Kept struct {
 	Number int      `json:"slot"`
 	Owner  string   `json:"owner"`
-	Away   *float64 `json:"away_for"` // seconds; null: that was not noted yet
+	Away   *float64 `json:"away_for"` // seconds; null: not noted yet
 	Left   float64  `json:"left"`     // seconds, at least, until others are given it
-	Node   string   `json:"node"`     // that says so
+	Node   string   `json:"node"`     // that records it
 }
 
 func (k Kept) String() string {
 	return fmt.Sprintf("%d for %s, for %s more", k.Number, strconv.Quote(term.Middle(k.Owner, mostOwner)), term.Age(k.Left))
 }
 
-// kept are the numbers that nobody holds and others are not given yet.
+// kept are the numbers that nobody holds, and that only their owners may be
+// given yet.
 func kept(path string, all []slots.State) (found []Kept) {
 	for _, now := range all {
 		if now.Holder != nil || now.Owner == "" {
@@ -90,8 +91,8 @@ func (n *NumbersReport) String() string {
 	return fmt.Sprintf(" of %d; %d free, %d kept", slices.Max(n.Counts), *n.Free, len(n.Kept))
 }
 
-// inNumbers finds out whether there are numbers at path, and who has or wants
-// one. It is known by the numbers that were given.
+// inNumbers finds out whether there are slots at path, and who has or wants a
+// number. It knows slots by the numbers that were given.
 func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
 	if !slices.Contains(names, parts[NumbersKind][0]) {
 		return nil, nil

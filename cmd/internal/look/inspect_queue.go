@@ -25,10 +25,10 @@ const (
 	mostShown = 10
 	// mostClaims is how many claimed items are looked at.
 	mostClaims = 200
-	// mostData is how much of an item is shown.
+	// mostData is how much of an item is shown, in bytes.
 	mostData = 40
-	// TooOften is how often an item is delivered before it is odd that it is
-	// still there.
+	// TooOften is the number of deliveries from which an item counts as
+	// poisoned.
 	TooOften = 10
 )
 
@@ -36,15 +36,15 @@ const (
 type QueueReport struct {
 	Items     int          `json:"items"`          // including claimed ones
 	InHand    int          `json:"in_hand"`        // received, and not acknowledged yet
-	Consumers int          `json:"consumers"`      // that share the queue or wait; one alone that has enough to do is not counted
+	Consumers int          `json:"consumers"`      // that share the queue or wait; a lone consumer with enough to do is not counted
 	Dead      int          `json:"dead"`           // in the queue below, at dead
-	Unseen    int          `json:"unacknowledged"` // of these: letters that nobody has acknowledged
-	Options   []string     `json:"options"`        // of these consumers: what they do with items whose delivery failed
-	Oldest    float64      `json:"oldest"`         // age in seconds of the oldest item that nobody has; 0: there is none
-	First     []ItemReport `json:"first"`          // some claimed ones, and the next ones
+	Unseen    int          `json:"unacknowledged"` // dead letters that nobody has acknowledged
+	Options   []string     `json:"options"`        // of the consumers: what they do with items whose delivery failed
+	Oldest    float64      `json:"oldest"`         // age in seconds of the oldest item, of those that nobody has; 0: there is none
+	First     []ItemReport `json:"first"`          // some claimed items, and the next ones
 
-	Put, Taken uint32    `json:"-"` // items so far, by the servers' count, which may have begun anywhere
-	OldestPut  time.Time `json:"-"` // when the oldest item was put that nobody has
+	Put, Taken uint32    `json:"-"` // items so far; only differences count
+	OldestPut  time.Time `json:"-"` // when the oldest item was put, of those that nobody has
 
 	queue  *queue.Queue
 	taken  []string                     // the names of the claimed items
@@ -141,7 +141,7 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	return consumers, q.date(ctx, items)
 }
 
-// date finds out how old the oldest item is that nobody has: the one with the
+// date finds out the age of the oldest item that nobody has: the item with the
 // lowest number, whatever its priority.
 func (q *QueueReport) date(ctx context.Context, items []string) error {
 	number := func(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
@@ -188,8 +188,7 @@ func (q *QueueReport) orphans() (n int) {
 	return n
 }
 
-// often counts the shown items that were delivered too often to go on like
-// that.
+// often counts the shown items that were delivered TooOften or more.
 func (q *QueueReport) often() (n int) {
 	if q == nil {
 		return 0
@@ -211,11 +210,11 @@ func (q *QueueReport) unseen() int {
 }
 
 // Claimants are the consumers that have an item, as contenders: all of them, or
-// the ones that node names, if it is not "": by an item, its claim, or the
+// if node is not "", the ones that it names. It may name an item, a claim or a
 // consumer.
 func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (found []Contender, err error) {
 	err = q.look(ctx, q.taken[min(len(q.taken), mostClaims):])
-	session := "" // of that consumer
+	session := "" // of the consumer that node names
 	for _, c := range r.Contenders {
 		if c.IsNamed(node) {
 			session = c.Session
@@ -245,12 +244,13 @@ func Workers(ctx context.Context, q *queue.Queue, taken []string) ([]Contender, 
 	return all, err
 }
 
-// ownerOf is the consumer with that claim, by the claim itself or its session.
+// ownerOf is the consumer that has a claim, as the claim says, or else its
+// session.
 func (q *QueueReport) ownerOf(c inspect.Contender) string {
 	return cmp.Or(c.Owner, q.owners[c.Session])
 }
 
-// place reports whether a consumer has something to do.
+// place sets a consumer's state if it has an item.
 func (q *QueueReport) place(c *Contender) {
 	for _, claim := range q.claims {
 		if SessionName(claim.Session) == c.Session {
@@ -276,7 +276,7 @@ func (q *QueueReport) item(i queue.Peeked) ItemReport {
 	return item
 }
 
-// Beginning is as much of an item as a person wants to see.
+// Beginning is the first mostData bytes of an item, for people.
 func Beginning(data []byte) string {
 	text := strings.ToValidUTF8(string(data), "�")
 	if len(text) <= mostData {

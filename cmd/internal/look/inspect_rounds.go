@@ -29,14 +29,14 @@ type RoundReport struct {
 
 // inRounds finds out whether there is a double barrier at path, and its state.
 func (r *Report) inRounds(ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender) (bool, error) {
-	b, err := doublebarrier.New(client, string(path), 1) // the number that is stored counts
+	b, err := doublebarrier.New(client, string(path), 1) // the stored number counts
 	if err != nil {
 		return false, err
 	}
 	status, err := b.Status(ctx)
 	switch {
 	case errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrForeign):
-		return len(line) > 0, nil // members who have not come to a round yet
+		return len(line) > 0, nil // their first round has not begun
 	case err != nil:
 		return false, err
 	}
@@ -45,12 +45,12 @@ func (r *Report) inRounds(ctx context.Context, client *coord.Client, path conn.N
 	return true, nil
 }
 
-// RoundOf is a report of the round that is under way, if one is.
+// RoundOf is a report of the round under way, if there is one.
 func RoundOf(status doublebarrier.Status) *Report {
 	return &Report{Round: &RoundReport{Open: status.Open, inside: status.Inside}}
 }
 
-// place returns where in the barrier a member is, and counts it.
+// place sets a member's state in the barrier, and counts the member.
 func (r *RoundReport) place(c *Contender) {
 	owner, finished := doublebarrier.ParseOwner(c.Owner)
 	c.Owner, c.Holds = owner, r.Open && slices.Contains(r.inside, c.Node)
@@ -70,7 +70,7 @@ func (r *RoundReport) place(c *Contender) {
 }
 
 // conclude ends a round that is open on record only: its members have all died,
-// and the next one to come closes it.
+// and the next member to come will close it.
 func (r *RoundReport) conclude() {
 	if r.Open && r.Inside+r.Finished == 0 {
 		r.Open, r.crashed = false, true

@@ -22,23 +22,23 @@ type ScheduleReport struct {
 	Open        []string  `json:"open"`         // slots that were chosen, and are not known to have ended
 	LeftOut     int       `json:"left_out"`     // slots, so far
 	LastSlot    *float64  `json:"last_slot"`    // seconds since the newest slot on record was due; null: there is none
-	LastSuccess *float64  `json:"last_success"` // seconds since the newest slot was due that ended well; null: none on record did
-	Failing     int       `json:"failing"`      // how many of the newest slots that have ended failed, one after the other
-	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if by too much
-	Jobs        []string  `json:"jobs"`         // that are run at present, as their processes describe them
+	LastSuccess *float64  `json:"last_success"` // seconds since the newest successful slot was due; null: none on record succeeded
+	Failing     int       `json:"failing"`      // how many slots failed in a row, counted from the newest that ended
+	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if that is too much
+	Jobs        []string  `json:"jobs"`         // that run at present, as their processes describe them
 	Members     int       `json:"members"`      // the processes that run them
 	NextDue     *float64  `json:"next_due"`     // seconds until the next slot is due, below 0 when it is overdue; null: not known, or there is none
-	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than there is between two slots, or ""
+	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than the time between two slots, or ""
 	Next        time.Time `json:"-"`            // zero: not known, or there is none
 	unserved    string
 }
 
-// never is the schedule of who only looks.
+// never is a schedule for looking only.
 type never struct{}
 
 func (never) Next(time.Time) time.Time { return time.Time{} }
 
-// schedule finds out how far a schedule has come, if there is one at path.
+// schedule finds out whether there is a schedule at path, and its state.
 func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.NodePath) (found bool, err error) {
 	c, err := cron.New(client, string(path), never{})
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.N
 	return true, r.jobs(ctx, c)
 }
 
-// jobs finds out which jobs are run at the path.
+// jobs finds out which jobs the schedule runs.
 func (r *Report) jobs(ctx context.Context, c *cron.Cron) error {
 	jobs, err := c.Jobs(ctx)
 	r.Schedule.Jobs = []string{}
@@ -94,14 +94,14 @@ func Unserved(state cron.State) string {
 	return is(!state.Next.IsZero() && len(state.Open) == 0 && since > dueFor, "nobody has begun the slot that was due %s ago", term.Age(since.Seconds()))
 }
 
-// HasSlot reports whether a slot of a schedule was chosen: it is under way, or
-// on record.
+// HasSlot reports whether a slot of a schedule was chosen: whether it is under
+// way, or on record.
 func (r *Report) HasSlot(at time.Time) bool {
 	key := cron.Key(at)
 	return slices.Contains(r.Schedule.Open, key) || slices.ContainsFunc(r.Ledger.all, func(res once.Result) bool { return res.Key == key })
 }
 
-// conclude draws from the records of the slots how the schedule does.
+// conclude works out the schedule's health from the records of its slots.
 func (s *ScheduleReport) conclude(slots []once.Result) {
 	at := func(res once.Result) time.Time {
 		slot, _ := time.Parse(time.RFC3339Nano, res.Key) // zero: not a schedule's

@@ -15,8 +15,8 @@ import (
 const SlotsKind = "semaphore"
 
 // inSlots finds out whether there is a semaphore at path, of either dialect,
-// and who has or wants a slot. A semaphore of Curator's that no client uses is
-// known by its limit; one of Kazoo's looks like any other node then.
+// and who has or wants a slot. A Curator semaphore that no client uses is known
+// by its limit; a Kazoo semaphore then looks like any other node.
 func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
 	isPart := func(name string) bool { return slices.Contains(parts[SlotsKind], name) }
 	for _, d := range dialects {
@@ -27,8 +27,8 @@ func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.No
 		if err != nil {
 			return nil, err
 		}
-		// A node whose name does not say what it is may be anything; but a
-		// lease belongs to a session.
+		// A node without a GUID in its name may be anything, unless it belongs
+		// to a session, as leases do.
 		line := slices.DeleteFunc(seen.Contenders, func(c inspect.Contender) bool { return c.Session == 0 && c.GUID == "" })
 		idle := seen.Limit > 0 && (len(line) > 0 || d == coord.Curator && (seen.Exists || len(names) == 1))
 		if idle || slices.ContainsFunc(line, func(c inspect.Contender) bool { return c.Kind == semaphore.Kind }) {

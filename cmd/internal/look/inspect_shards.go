@@ -19,11 +19,11 @@ const shardsKind = "shards"
 
 // ShardsReport is what inspect shows of shards.
 type ShardsReport struct {
-	Members int `json:"members"` // that are there
+	Members int `json:"members"` // members that are there
 	Keys    int `json:"keys"`    // that the plan names
-	Unowned int `json:"unowned"` // of these, nobody has
-	Moving  int `json:"moving"`  // of these, the plan gives to another than who has them
-	Failing int `json:"failing"` // of these, the function fails, or does not return in time
+	Unowned int `json:"unowned"` // keys that nobody has
+	Moving  int `json:"moving"`  // keys that the plan gives to another member than has them
+	Failing int `json:"failing"` // keys whose function fails, or does not return in time
 
 	Plan   *shards.Plan    `json:"-"`
 	Status []shards.Status `json:"-"` // of each key
@@ -31,8 +31,8 @@ type ShardsReport struct {
 	unowned, failing []string
 }
 
-// inShards finds out whether there are shards at path. Of shards whose members
-// are all gone, only the plan is left.
+// inShards finds out whether there are shards at path. When all members are
+// gone, only the plan is left of them.
 func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
 	isPart := func(part string) bool { return slices.Contains(names, part) }
 	if !isPart(layout.Shards[0]) {

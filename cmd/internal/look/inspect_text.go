@@ -40,7 +40,7 @@ func (r Report) about() string {
 	case !r.Exists:
 		return "there is nothing"
 	case r.Kind == NodeKind:
-		return "a node of a session: it holds, where whoever makes the node does"
+		return "a node of a session: it holds the lock, if making the node takes the lock"
 	case r.Kind == UnknownKind:
 		return "an unknown recipe" + r.LikelyText() + r.beside()
 	case r.Kind != mixed && r.Keeps() != "":
@@ -53,10 +53,11 @@ func (r Report) about() string {
 	return "nobody holds it, nobody waits" + r.beside()
 }
 
-// by is who has set it, for people.
+// by is who has set the barrier, for people.
 func (c Closing) by() string { return strconv.Quote(term.Middle(c.By, mostOwner)) }
 
-// Keeps is what a recipe that is no line has below it, in a few words.
+// Keeps says in a few words what a schedule, a ledger or shards keep below the
+// path.
 func (r Report) Keeps() string {
 	switch {
 	case r.Schedule != nil:
@@ -69,7 +70,7 @@ func (r Report) Keeps() string {
 	return ""
 }
 
-// lists is the verb that shows what a recipe keeps.
+// lists is the command that shows what a recipe keeps.
 func (r Report) lists() string {
 	if r.Shards != nil {
 		return r.Kind
@@ -87,7 +88,7 @@ func (r Report) limit() string {
 	return fmt.Sprintf(" of %d", r.Limit)
 }
 
-// beside reports how many other nodes there are.
+// beside says how many other nodes there are.
 func (r Report) beside() string {
 	if r.Others == 0 {
 		return ""
@@ -117,7 +118,8 @@ func (r Report) contenderTable(to term.Page) {
 	_ = t.Write(to)
 }
 
-// addressColumn is where the clients' addresses are, if any is known.
+// addressColumn is the place of the column with the clients' addresses, if any
+// is known.
 const addressColumn = 4
 
 func (c Contender) state() string {
@@ -152,7 +154,7 @@ func (c Contender) session() string {
 	return c.Session
 }
 
-// mostOwner is how much of an owner is shown.
+// mostOwner is how much of an owner is shown, in columns.
 const mostOwner = 60
 
 func (c Contender) Who() string {
@@ -171,8 +173,8 @@ func (c Contender) Aged() string {
 	return term.Age(*c.Age)
 }
 
-// Since is for how long the contender holds, if that is known, or else how long
-// it is there.
+// Since is how long the contender has held, if that is known, or else how long
+// it has been there.
 func (c Contender) Since() string {
 	return cmp.Or(c.Held.String(), "there for "+c.Aged())
 }
@@ -199,7 +201,7 @@ func (r Report) HeldBy() (holder, since string) {
 	return holder, holders[0].Since()
 }
 
-// Sort is the kind, and the dialect if it is not the usual one.
+// Sort is the kind, and the dialect if it is not Curator's.
 func (r Report) Sort() string {
 	switch {
 	case len(r.Contenders) > 0 && r.Dialect == string(coord.Curator) && byGoZooKeeper.MatchString(r.Contenders[0].Node):
@@ -212,6 +214,6 @@ func (r Report) Sort() string {
 	return r.Kind + ", " + r.Dialect
 }
 
-// byGoZooKeeper is how go-zookeeper's own lock names its nodes: with the digits
-// of a GUID without its dashes. It stands in Curator's line.
+// byGoZooKeeper matches the names that go-zookeeper's own lock gives its nodes,
+// with a GUID without dashes. They stand in Curator's line.
 var byGoZooKeeper = regexp.MustCompile(`/_c_[0-9a-f]{32}-lock-[0-9]+$`)

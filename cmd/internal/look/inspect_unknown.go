@@ -15,9 +15,10 @@ const UnknownKind = string(coord.Unknown)
 
 func isKnown(c coord.Contender) bool { return c.Dialect != coord.Unknown }
 
-// unknown picks the contenders of unknown recipes out of the children that
-// belong to sessions. Where others are among these, all are a group's members:
-// a path without a lock shows nothing else to tell the two by.
+// unknown returns the children, which belong to sessions, as contenders of an
+// unknown recipe if all have such names. Otherwise it returns nil, and all are
+// a group's members: at a path without a lock, nothing else tells the two
+// apart.
 func (r *Report) unknown(children []inspect.Contender) []inspect.Contender {
 	names := make([]string, len(children))
 	for i, c := range children {
@@ -47,7 +48,7 @@ func (r Report) Likely() coord.Dialect {
 	return inspect.Likely(names...)
 }
 
-// LikelyText says which option has a lock stand in the line.
+// LikelyText says which option makes a lock join the line.
 func (r Report) LikelyText() string {
 	if d := r.Likely(); d != "" {
 		return fmt.Sprintf(", in whose line \"%s lock --dialect '%s'\" seems to stand", term.Program, d)

@@ -13,8 +13,8 @@ import (
 // Oddity is what an operator should look at, and what to do about it.
 type Oddity struct{ Name, Found, Do string }
 
-// kindOfOddity is something that can be wrong with a recipe. Every view shows
-// it: ls, inspect, doctor, the page, and the exporter by its name.
+// kindOfOddity is something that can be wrong with a recipe. ls, inspect,
+// doctor and the page show it; the exporter shows its name.
 type kindOfOddity struct {
 	name, do string
 	find     func(Report) string // what is wrong, or ""
@@ -24,7 +24,7 @@ type kindOfOddity struct {
 // has a run-book for each.
 var oddities = []kindOfOddity{
 	{
-		"unknown-contender", "give each recipe a path of its own: where they stand first, this program's claims are refused, and where they come later, two may hold",
+		"unknown-contender", "give each recipe a path of its own: behind a contender of an unknown recipe this program's claims are refused, and before it both may hold",
 		func(r Report) string {
 			n := r.Unknown()
 			return is(n > 0 && r.Dialect == mixed, "%s of an unknown recipe beside others", term.Plural(n, "contender is", "contenders are"))
@@ -54,7 +54,7 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"silent-holder", "its process is paused, overloaded or cut off: unless a server hears of it, its node goes at the end of its session", func(r Report) string {
+		"silent-holder", "its process is paused, overloaded or cut off: unless a server hears from it, its node goes when its session ends", func(r Report) string {
 			var silent []string
 			for _, c := range r.Contenders {
 				if c.Holds && c.Silence() != "" {
@@ -137,7 +137,7 @@ var oddities = []kindOfOddity{
 			if r.Schedule == nil || r.Schedule.Hanging == "" {
 				return ""
 			}
-			return is(true, "the slot %s has been under way for longer than there is between two slots", r.Schedule.Hanging)
+			return is(true, "the slot %s has been under way for longer than the time between two slots", r.Schedule.Hanging)
 		},
 	},
 	{
@@ -149,7 +149,7 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"mark-ahead", "set the clocks right that are wrong; then " + term.Program + " cron --rewind has the schedule go on", func(r Report) string {
+		"mark-ahead", "correct the wrong clocks; then " + term.Program + " cron --rewind has the schedule go on", func(r Report) string {
 			if r.Schedule == nil || r.Schedule.Ahead == 0 {
 				return ""
 			}
@@ -212,7 +212,7 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"slots-disagree", "the same number of slots in all programs, unless it is being changed", func(r Report) string {
+		"slots-disagree", "give all programs the same number of slots, unless it is being changed", func(r Report) string {
 			if r.Numbers == nil || len(r.Numbers.Counts) < 2 {
 				return ""
 			}
@@ -221,7 +221,7 @@ var oddities = []kindOfOddity{
 	},
 }
 
-// Findings are what is odd about a recipe.
+// Findings are the oddities of a recipe.
 func (r Report) Findings() (odd []Oddity) {
 	for _, k := range oddities {
 		if found := k.find(r); found != "" {
@@ -231,7 +231,7 @@ func (r Report) Findings() (odd []Oddity) {
 	return odd
 }
 
-// Oddities are what is odd, without what to do.
+// Oddities are the texts of the findings, without what to do.
 func (r Report) Oddities() []string {
 	texts := []string{}
 	for _, o := range r.Findings() {
@@ -248,7 +248,7 @@ func OddityNames() (names []string) {
 	return names
 }
 
-// is is a text, if something is so.
+// is is the formatted text if so, and otherwise "".
 func is(so bool, format string, args ...any) string {
 	if !so {
 		return ""
@@ -256,7 +256,7 @@ func is(so bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// Few are the first of some texts.
+// Few joins the first MostNamed texts, and says how many more there are.
 func Few(all []string) string {
 	if more := len(all) - MostNamed; more > 0 {
 		all = append(slices.Clone(all[:MostNamed]), fmt.Sprintf("%d more", more))
@@ -264,7 +264,7 @@ func Few(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// count counts the contenders of which something is so.
+// count counts the contenders for which so returns true.
 func (r Report) count(so func(Contender) bool) (n int) {
 	for _, c := range r.Contenders {
 		if so(c) {

@@ -34,8 +34,8 @@ var removables = map[string]func(c *coord.Client, path string) (removable, error
 	shardsKind:  func(c *coord.Client, path string) (removable, error) { return shards.New(c, path) },
 }
 
-// RemoverOf returns the remover of what a report shows, or nil for what leaves
-// nothing behind.
+// RemoverOf returns the remover of the recipe in a report, or nil for a kind
+// that leaves nothing behind.
 func RemoverOf(c *coord.Client, r Report) (Remover, error) {
 	if r.Kind == mixed {
 		return nil, term.ExitWith(term.ExitFailed, "several recipes are at %s: %s; nothing was removed", r.Path, strings.Join(r.kinds, ", "))

@@ -25,9 +25,9 @@ type Report struct {
 	Kind       string          `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; node; unknown; mixed; "" if there is nothing
 	Dialect    string          `json:"dialect"`         // of all contenders; mixed; "" if there are none
 	Exists     bool            `json:"exists"`          // the node at the path does
-	Others     int             `json:"others"`          // nodes below it that belong to nothing that was found there
+	Others     int             `json:"others"`          // nodes below it that belong to no recipe found there
 	Limit      int             `json:"limit,omitempty"` // of a semaphore, if one is stored
-	Left       int64           `json:"sequence_left"`   // numbers between the last that was given to a node, as far as that is known, and the end of the counter
+	Left       int64           `json:"sequence_left"`   // sequence numbers that are left until the counter is full, as far as is known
 	Odd        []string        `json:"odd"`             // as ls shows it
 	Contenders []Contender     `json:"contenders"`
 	Round      *RoundReport    `json:"round,omitempty"` // of a double barrier
@@ -36,14 +36,14 @@ type Report struct {
 	Ledger     *LedgerReport   `json:"ledger,omitempty"`
 	Schedule   *ScheduleReport `json:"schedule,omitempty"`
 	Shards     *ShardsReport   `json:"shards,omitempty"`
-	Closed     *Closing        `json:"closed,omitempty"` // where there is nothing else: a barrier was set
+	Closed     *Closing        `json:"closed,omitempty"` // a barrier that was set, where there is nothing else
 
 	kinds    []string        // of all recipes that were found
 	members  map[string]bool // the names of a group's members
-	deadlock []string        // the paths of a circle that it is part of
+	deadlock []string        // the paths of a circle that the recipe is part of
 }
 
-// Closing is who has set a barrier, and when.
+// Closing says who has set a barrier, and when.
 type Closing struct {
 	By  string    `json:"by"`
 	Age float64   `json:"age"`
@@ -57,18 +57,18 @@ type Contender struct {
 	Kind     string `json:"kind"`
 	Dialect  string `json:"dialect"`
 	Owner    string `json:"owner"`
-	OwnerRaw []byte `json:"owner_base64,omitempty"` // if it is no text
+	OwnerRaw []byte `json:"owner_base64,omitempty"` // if the owner is no text
 	Session  string `json:"session"`                // as ZooKeeper's own tools write it
-	Orphan   bool   `json:"orphan"`                 // it belongs to no session, and will never go by itself
+	Orphan   bool   `json:"orphan"`                 // its node belongs to no session, and will never go by itself
 	Heard
 	Age *float64 `json:"age"` // seconds since the node was made, by the servers' clock against ours; null: unknown
 	Held
 	Node    string   `json:"node"`
 	Token   int64    `json:"token"`
 	Revoked bool     `json:"revoked"`
-	Under   []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it says
+	Under   []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it says so
 
-	Made time.Time `json:"-"` // the node, by the servers' clock
+	Made time.Time `json:"-"` // when the node was made, by the servers' clock
 }
 
 func (r *Report) contender(position int, info inspect.Contender) Contender {
@@ -96,12 +96,11 @@ func (r *Report) contender(position int, info inspect.Contender) Contender {
 // SessionName is a session as ZooKeeper's own tools write it.
 func SessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
-// isNoSession reports whether the servers report this owner for a node of no
-// session, such as a container.
+// isNoSession reports whether a node with this owner belongs to no session,
+// such as a container.
 func isNoSession(id int64) bool { return id == 0 }
 
-// family is the recipe a kind belongs to. A plain lock is at home in the line
-// of a shared one, too.
+// family is the recipe that a kind of contender belongs to.
 func family(k string) string {
 	switch k {
 	case "read", "write":
@@ -122,7 +121,8 @@ func family(k string) string {
 	return cmp.Or(k, UnknownKind)
 }
 
-// common is what all contenders so far have, given what the next one has.
+// common is the kind, or dialect, of all contenders so far and the next. A
+// plain lock may stand in the line of a shared one, too.
 func common(sofar, next string) string {
 	switch {
 	case sofar == "" || sofar == next || sofar == "lock" && next == "rwlock":
@@ -133,7 +133,7 @@ func common(sofar, next string) string {
 	return mixed
 }
 
-// mixed is the kind, or the dialect, of what is of several.
+// mixed is the kind of several kinds, and the dialect of several dialects.
 const mixed = "mixed"
 
 // Holders are the contenders that hold.
@@ -141,7 +141,7 @@ func (r Report) Holders() []Contender {
 	return slices.DeleteFunc(slices.Clone(r.Contenders), func(c Contender) bool { return !c.Holds })
 }
 
-// IsNamed reports whether node is the contender's, by its name or path.
+// IsNamed reports whether node is the name or path of the contender's node.
 func (c Contender) IsNamed(node string) bool {
 	return c.Node == node || strings.HasSuffix(c.Node, "/"+node)
 }
@@ -158,9 +158,9 @@ const (
 )
 
 const (
-	// MostNamed is how many holders are read, and named.
+	// MostNamed is how many holders are read and named, at most.
 	MostNamed = 3
-	// LearnWithin bounds a look at why a wait was in vain.
+	// LearnWithin bounds a look at why a wait failed.
 	LearnWithin = 300 * time.Millisecond
 )
 
@@ -175,7 +175,7 @@ func (r *Report) Read(ctx context.Context, client *coord.Client, dir string, tho
 	return first, err
 }
 
-// KeyOf is different for different nodes.
+// KeyOf is a key that differs when the nodes do.
 func KeyOf(those []Contender) (key string) {
 	for _, c := range those {
 		key += c.Node + " "

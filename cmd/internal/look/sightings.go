@@ -7,28 +7,28 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
-// Held is for how long a contender holds. A look at a node shows its age only,
-// its wait included; the grant is known from the look that first saw the hold,
-// and the one before.
+// Held is how long a contender has held. One look shows only a node's age, its
+// wait included; the grant lies between the look that first saw the hold and
+// the look before.
 type Held struct {
 	HeldFor *float64 `json:"held_for"`               // seconds since the grant, at most; null: it does not hold, or no look saw the grant
-	AtMost  bool     `json:"held_at_most,omitempty"` // it may be much less: there was no look for a while before the grant was seen
+	AtMost  bool     `json:"held_at_most,omitempty"` // it may be much less: before the grant was seen there was no look for a while
 }
 
-// How far apart the looks around a grant may be for HeldFor to be taken for the
-// time since the grant.
+// How far apart the looks around a grant may be for HeldFor to count as exact.
 const (
 	closeLooks = 3 * time.Second
 	closeShare = 10 // or a tenth of that time
 )
 
-// heldSince is of a grant between two instants; none, if they are zero.
+// heldSince is the Held of a grant between two instants; they are zero if the
+// grant was not seen.
 func heldSince(from, to time.Time) Held {
 	apart := to.Sub(from)
 	return Held{term.SinceThen(from), apart > max(closeLooks, time.Since(from)/closeShare)}
 }
 
-// String is how people write it; "" if it is not known.
+// String is h as people write it; "" if it is not known.
 func (h Held) String() string {
 	switch {
 	case h.HeldFor == nil:
@@ -39,17 +39,18 @@ func (h Held) String() string {
 	return "for " + term.Age(*h.HeldFor)
 }
 
-// Sightings are what earlier looks have shown. Later looks need them to say
-// since when a contender holds. A look that finds it holding where the one
-// before found it waiting, or not yet there, has seen the grant.
+// Sightings are what earlier looks have shown, from which later looks tell
+// since when a contender holds. If a look finds it holding, and the look before
+// found it waiting or not yet there, it was granted in between.
 type Sightings struct {
 	mu     sync.Mutex
-	last   time.Time // of the look before; zero: there was none
+	last   time.Time // when the look before began; zero: there was none
 	before map[claimID]sighting
 	now    map[claimID]sighting
 }
 
-// claimID is one claim. The names of nodes come again, as in slots and groups.
+// claimID is one claim. A node's name alone is not enough: slots and groups use
+// names again.
 type claimID struct {
 	node  string
 	token int64 // the node's czxid; 0: it was not read
@@ -58,7 +59,7 @@ type claimID struct {
 // sighting is what a look has shown of one claim.
 type sighting struct {
 	holds    bool
-	from, to time.Time // it was granted between these; zero: not seen
+	from, to time.Time // it was granted between these; zero: the grant was not seen
 }
 
 // Look begins a look, and returns what ends it.

@@ -71,8 +71,8 @@ func TestAGrantThatFellIntoAPauseOfTheLooksIsDatedAtMost(t *testing.T) {
 	})
 }
 
-// The nodes of slots and of members of a group have the same name in every
-// hand.
+// The nodes of slots and of a group's members keep their names from one holder
+// to the next.
 func TestAHolderIsKnownByItsNodeAndNotByTheNodesName(t *testing.T) {
 	t.Parallel()
 	virtual.Test(t, func(t *testing.T) {

@@ -8,18 +8,18 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// Situation is what a task waits for, as one look shows it. Each look costs a
-// few requests, however many wait.
+// Situation is what a task waits for, as one look shows it. A look costs a few
+// requests, however many wait.
 type Situation struct {
 	Text   string         // who holds, or how many have come
-	Others int            // that wait in the same line
+	Others int            // others that wait in the same line
 	place  int            // in the line, from 1; 0: none
 	Key    string         // changes when there is news
 	Over   bool           // our turn has come
 	Fields map[string]any // for JSON
 }
 
-// String is the message for a waiter, or for one that has given up.
+// String is the message for a waiter, or for a task that has given up.
 func (s Situation) String() string {
 	switch {
 	case s.place > 0:
@@ -30,7 +30,7 @@ func (s Situation) String() string {
 	return s.Text
 }
 
-// PlaceFirst is String for a line that may be cut.
+// PlaceFirst is String with the place first, for a line that may be cut.
 func (s Situation) PlaceFirst() string {
 	if s.place > 0 {
 		return fmt.Sprintf("place %d in the line; %s", s.place, s.Text)
@@ -38,14 +38,15 @@ func (s Situation) PlaceFirst() string {
 	return s.String()
 }
 
-// WithoutPlace is for one that has given up its own.
+// WithoutPlace is the situation of a task that has given up its place.
 func (s Situation) WithoutPlace() Situation {
 	s.place = 0
 	delete(s.Fields, "place")
 	return s
 }
 
-// StandIn finds this process's place in a line behind so many others.
+// StandIn finds this process's place in a line that begins behind so many
+// others.
 func (s *Situation) StandIn(line []coord.Contender, before int, own Names) {
 	s.Others = len(line)
 	for i, c := range line {
@@ -59,10 +60,10 @@ func (s *Situation) StandIn(line []coord.Contender, before int, own Names) {
 	s.Fields["waiting"] = s.Others
 }
 
-// Names are of nodes, without their directory.
+// Names are names of nodes, without their directory.
 type Names map[string]bool
 
-// HeldBy names the first of so many holders.
+// HeldBy names the first holders, and says how many more there are.
 func HeldBy(first []Contender, count int) string {
 	if count == 0 {
 		return "held by nobody"

@@ -18,9 +18,9 @@ import (
 	"github.com/zkcoord/zkcoord/internal/layout"
 )
 
-// Surveyed is where a survey looks, and how far.
+// Surveyed says where a survey looks, and how far.
 type Surveyed struct {
-	Dialect coord.Dialect `kong:"-"` // described, of lines that are no other recipe's, or ""
+	Dialect coord.Dialect `kong:"-"` // described; of lines that belong to no other recipe, or ""
 	Most    int           `default:"100000" placeholder:"N" help:"Look at N nodes at most."`
 	Path    string        `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
@@ -36,7 +36,7 @@ func (v Surveyed) Validate() error {
 	return conn.NodePath(v.Path).Validate()
 }
 
-// Survey is what there is at a path and below.
+// Survey has the recipes at a path and below it.
 type Survey struct {
 	Path   string
 	Absent bool // there is no node at the path
@@ -48,17 +48,17 @@ type Survey struct {
 	Certain, Possible []Circle
 }
 
-// Extent is how far a survey has come.
+// Extent says how far a survey has come.
 type Extent struct {
 	Looked int      `json:"looked_at"` // nodes
 	Left   int      `json:"left_out"`  // nodes that were not looked at, with what is below them
-	Hidden []string `json:"hidden"`    // nodes that must not be listed
+	Hidden []string `json:"hidden"`    // nodes that the ACL does not let us list
 }
 
 // Surveyors is how many requests of a survey are under way at most.
 const Surveyors = 32
 
-// Look surveys level by level: what is left out is deepest, also when the
+// Look surveys level by level: the deepest nodes are left out, also when the
 // context ends meanwhile. A recipe's own nodes are not looked at one by one.
 func (v Surveyed) Look(parent context.Context, client *coord.Client) (*Survey, error) {
 	s := &Survey{Path: v.Path, Extent: Extent{Hidden: []string{}}}
@@ -119,8 +119,8 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, d coord.Dialec
 	case err != nil:
 		return nil, err
 	}
-	r, lines := newReport(path), []string(nil) // of the jobs of a ledger
-	if path == "/" {                           // which is no place for a recipe
+	r, lines := newReport(path), []string(nil) // the directories of a ledger's jobs
+	if path == "/" {                           // the root is no place for a recipe
 		return beneath(client, path, names), nil
 	}
 	if mayBeRecipe(names) {
@@ -168,9 +168,8 @@ func mayBeRecipe(names []string) bool {
 	})
 }
 
-// Waits reports whether a contender waits for others. What waits for a lease at
-// a semaphore is the place in its queue, not the lease that the first there has
-// made.
+// Waits reports whether a contender waits for others. At a semaphore, the node
+// in the queue waits, not the lease that the first of the queue has made.
 func (r Report) Waits(c Contender) bool {
 	return c.State == "waits" && (r.Kind != SlotsKind || c.Kind != semaphore.Kind)
 }
@@ -185,7 +184,7 @@ func (r Report) Waiting() (n int) {
 	return n
 }
 
-// DemoRoot is what the demos' nodes are below.
+// DemoRoot is the path below which demos make their nodes.
 const DemoRoot = "/coorddemo/"
 
 func (s Extent) String() string {
@@ -198,13 +197,13 @@ func (s Extent) String() string {
 		for i, path := range s.Hidden {
 			hidden[i] = term.Plain(path)
 		}
-		text += "; not to be listed: " + strings.Join(hidden, ", ")
+		text += "; may not be listed:  " + strings.Join(hidden, ", ")
 	}
 	return text
 }
 
-// Whole are the recipes with the locks of their keys as their contenders: a
-// ledger with those of its jobs, shards with those of their keys.
+// Whole are the recipes, where a ledger has the contenders for its jobs, and
+// shards have the contenders for their keys.
 func (s *Survey) Whole() (whole []Report) {
 	var keepers []int // of keys
 	for _, r := range s.Recipes {
@@ -224,7 +223,7 @@ func (s *Survey) Whole() (whole []Report) {
 	return whole
 }
 
-// HasKey reports whether the path is of one of the recipe's own keys.
+// HasKey reports whether the path is the lock of one of the recipe's own keys.
 func (r Report) HasKey(path string) bool {
 	keys := layout.Once[0]
 	if r.Shards != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 type BreakVerb struct {
-	Node string        `help:"This contender's node, instead of the holders'. At a queue: this item, or all of this consumer."`
+	Node string        `help:"Delete this contender's node, instead of the holders'. At a queue: name an item, or a consumer for all of its items."`
 	Yes  bool          `short:"y" help:"Do not ask. Needed without a terminal."`
 	Path conn.NodePath `arg:"" predictor:"path" help:"The lock's path."`
 }
@@ -44,7 +44,7 @@ func (v *BreakVerb) Run(s *term.Streams, c *conn.Connection) error {
 	broken := []string{}
 	err = c.With(func(ctx context.Context, client *coord.Client) error {
 		for _, t := range found {
-			deleted, err := inspect.BreakClaim(ctx, client, t.Node, t.Token) // another may have the name by now
+			deleted, err := inspect.BreakClaim(ctx, client, t.Node, t.Token) // another claim may have the name by now
 			if err != nil {
 				return err
 			}
@@ -87,8 +87,8 @@ func (v *BreakVerb) confirm(s *term.Streams, found []look.Contender) bool {
 }
 
 type RevokeVerb struct {
-	Node       string         `help:"Ask the contender with this node. At a queue: who has this item, or this consumer."`
-	Wait       bool           `help:"Wait until it has given up."`
+	Node       string         `help:"Ask the contender with this node, instead of the holders. At a queue: name an item, or a consumer."`
+	Wait       bool           `help:"Wait until all that were asked have given up."`
 	ForceAfter *time.Duration `placeholder:"D" help:"After D, take the lock by force. Implies --wait."`
 	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Stop waiting after D, and exit with 124. Implies --wait."`
 	Path       conn.NodePath  `arg:"" predictor:"path" help:"The lock's path."`
@@ -135,11 +135,11 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 	})
 }
 
-// revoke asks a contender to give up, in the words of its dialect.
+// revoke asks a contender to give up, in the way of its dialect.
 func revoke(ctx context.Context, client *coord.Client, d coord.Dialect, t look.Contender) error {
 	switch {
 	case t.Kind == look.NodeKind && !inspect.NamesOwner([]byte(t.Owner)):
-		return term.ExitWith(term.ExitFailed, "%s is not %s's: what is written into it may mean something else to its program; \"%s break\" deletes it", t.Node, term.Program, term.Program)
+		return term.ExitWith(term.ExitFailed, "%s is not a node of %s: a request written into it may mean something else to its program; \"%s break\" deletes it", t.Node, term.Program, term.Program)
 	case t.Dialect != string(d):
 		d = ""
 	}
@@ -178,7 +178,8 @@ func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced
 	return forced, err
 }
 
-// targets are the contenders to act on: the holders, or what was named.
+// targets are the contenders to act on: the holders, or the ones that node
+// names.
 func targets(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, node string) ([]look.Contender, error) {
 	r, err := look.Examine(ctx, client, d, path)
 	if err != nil {
@@ -202,11 +203,11 @@ func targets(ctx context.Context, client *coord.Client, d coord.Dialect, path co
 	return found, nil
 }
 
-// mostBelow is how many nodes below a path are looked at.
+// mostBelow is how many nodes below a path heldBelow looks at.
 const mostBelow = 10_000
 
 // heldBelow fails if something below a path is held, such as the jobs of a
-// ledger: somebody who names the path may mean that.
+// ledger: whoever names the path may mean that.
 func heldBelow(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath) error {
 	below, err := look.Surveyed{Dialect: d, Most: mostBelow, Path: string(path)}.Look(ctx, client)
 	if err != nil {

@@ -30,7 +30,7 @@ type finding struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// Diagnosis is all findings.
+// Diagnosis has all findings.
 type Diagnosis struct {
 	Findings []finding `json:"findings"`
 	Wrong    int       `json:"wrong"`
@@ -52,7 +52,7 @@ func (v *DoctorVerb) Run(s *term.Streams, c *conn.Connection) error {
 	case term.StatusOf(err).Code == term.ExitUsage:
 		return err
 	default:
-		d.wrong(c.ZK, term.Briefly(err).Error(), remedy(err, "see to the servers first; --connect-timeout gives more time"))
+		d.wrong(c.ZK, term.Briefly(err).Error(), remedy(err, "check the servers first; --connect-timeout gives more time"))
 	}
 	if err := d.tell(s); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (v *DoctorVerb) Run(s *term.Streams, c *conn.Connection) error {
 	return nil
 }
 
-// examine looks at what a session shows.
+// examine makes the findings that need a session.
 func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connection, client *coord.Client, reached []string) error {
 	d.session(c, client)
 	if err := d.clock(ctx, client); err != nil {
@@ -75,7 +75,7 @@ func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connecti
 	}
 	d.Extent = found.Extent
 	if found.Absent {
-		d.wrong(v.Path, "there is no such node, so nothing was looked at", "see to the path, and to the chroot in --zk")
+		d.wrong(v.Path, "there is no such node, so nothing was looked at", "check the path, and the chroot in --zk")
 	}
 	// After the survey, since clients may have connected meanwhile.
 	d.sessions(c, found, reached)
@@ -83,14 +83,14 @@ func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connecti
 	return nil
 }
 
-// remedy is what to do about an error of a server's: what the error calls for,
-// or else usually.
+// remedy is what to do about a server's error: what this error calls for, or
+// else usually.
 func remedy(err error, usually string) string {
 	switch {
 	case errors.Is(err, coord.ErrAuthFailed):
 		return "present credentials that the server accepts: --auth or ZK_AUTH"
 	case errors.Is(err, errors.ErrUnsupported):
-		return "see to the server's version and configuration"
+		return "check the server's version and configuration"
 	}
 	return usually
 }
@@ -126,8 +126,8 @@ func (d *Diagnosis) tell(s *term.Streams) error {
 	return nil
 }
 
-// servers looks at each server by itself, at all of them at once, and returns
-// the ones it reached.
+// servers connects to each server separately, to all at the same time, and
+// returns the ones that it reached.
 func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 	addresses, chroot := conn.AddressesOf(c.ZK)
 	seen := make([]server, len(addresses))
@@ -136,7 +136,7 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 		looking.Go(func() { seen[i] = reach(*c, address, chroot) })
 	}
 	looking.Wait()
-	var leaders []int64 // the first session of each
+	var leaders []int64 // the session at each leader
 	for i, address := range addresses {
 		s := seen[i]
 		if s.err != nil {
@@ -158,12 +158,13 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 }
 
 // ofOneServer reports whether two sessions were opened at one server, which may
-// have several names. A server numbers its sessions one by one, from its number
-// in the ensemble and the millisecond in which it started, times 2^16.
+// have several names. A server numbers its sessions consecutively; its first
+// number is made of its id in the ensemble and its start in milliseconds, times
+// 2^16.
 func ofOneServer(session, other int64) bool { return max(session, other)-min(session, other) < 1<<16 }
 
-// A server is what a look at it showed: its part in the ensemble, a session
-// there, and how long a write takes.
+// server is what a look at a server showed: its role in the ensemble, a session
+// there, and how long a write took.
 type server struct {
 	mode    string
 	session int64
@@ -171,7 +172,7 @@ type server struct {
 	err     error
 }
 
-// reach opens a session at one server.
+// reach opens a session at one server, and writes.
 func reach(c conn.Connection, address, chroot string) (s server) {
 	c.ZK, c.Note = address+chroot, func(string, ...any) {}
 	s.err = c.With(func(ctx context.Context, client *coord.Client) error {
@@ -190,9 +191,9 @@ func reach(c conn.Connection, address, chroot string) (s server) {
 	return s
 }
 
-// sessions says which contenders' sessions are connected to none of the
-// servers, if each was reached and says who is connected. That is no fault by
-// itself: not all servers need be named.
+// sessions reports contenders whose sessions are connected to none of the named
+// servers, if every one of them was reached and tells who is connected. Such a
+// session is not wrong by itself: its server may not be named.
 func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []string) {
 	connected := map[string]conn.Remote{}
 	addresses, _ := conn.AddressesOf(c.ZK)
@@ -202,7 +203,7 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 			sessions, told = c.Connections(context.Background(), address)
 		}
 		if !told {
-			d.fine(s.Path, "which sessions are connected is not known: "+address+" does not tell (cons or dump, in 4lw.commands.whitelist)")
+			d.fine(s.Path, "which sessions are connected is not known: "+address+" does not tell (allow cons or dump in 4lw.commands.whitelist)")
 			return
 		}
 		maps.Copy(connected, sessions)
@@ -214,24 +215,25 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 			}
 			is, found := connected[c.Session]
 			if !found {
-				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to no server that is named: its process is dead or cut off, "+
-					"and its node stays until the session's end, or it uses another server", c.Who(), c.Session, c.State))
+				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to none of the named servers: either it uses another server, "+
+					"or its process is dead or cut off, and its node stays until its session ends", c.Who(), c.Session, c.State))
 				continue
 			}
 			r.Contenders[i].Hear(is)
 			if c.Holds {
-				continue // the silence of a holder is odd
+				continue // a holder's silence is an oddity
 			}
 			c.Hear(is)
 			if silence := c.Silence(); silence != "" {
 				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is %s, its timeout: its process is paused, overloaded or cut off, "+
-					"and unless it is heard of, its node goes then", c.Who(), c.Session, c.State, silence))
+					"and unless a server hears from it, its node goes when its session ends", c.Who(), c.Session, c.State, silence))
 			}
 		}
 	}
 }
 
-// session compares what was asked for with what was granted.
+// session compares the session timeout that was asked for with the one that was
+// granted.
 func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
 	granted := client.Info().SessionTimeout
 	if asked := c.SessionTimeout; asked != 0 && granted != asked.Truncate(time.Millisecond) {
@@ -242,11 +244,11 @@ func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
 	d.fine(c.ZK, fmt.Sprintf("session timeout %v: after a crash, others wait so long", granted))
 }
 
-// mostSkew is how far clocks may be apart before ages that are shown mislead.
+// mostSkew is how far apart clocks may be before the ages shown mislead.
 const mostSkew = 2 * time.Second
 
-// clock compares this machine's clock with the leading server's, by a node that
-// it makes for a moment. That also shows whether a node may be made.
+// clock compares this machine's clock with the leader's. It makes a node and
+// deletes it, which also shows whether a node may be made.
 func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	node := "/zkcoord-doctor-" + strings.ToLower(rand.Text()[:12])
 	before := time.Now()
@@ -254,10 +256,10 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	after := time.Now()
 	switch {
 	case errors.Is(err, coord.ErrNoAuth):
-		d.wrong("/", "no node may be made here, or none that may be changed", "present credentials (--auth, ZK_AUTH), or have the ACL of the node, or one of your own (--acl), or a chroot of your own")
+		d.wrong("/", "no node may be made here, or none that may then be changed", "present credentials (--auth, ZK_AUTH), set another ACL (--acl), have the ACL of / changed, or use a chroot of your own")
 		return nil
 	case errors.Is(err, coord.ErrNoNode):
-		d.wrong("/", "there is no chroot "+client.Info().Chroot, "make it, or is it misspelt?")
+		d.wrong("/", "there is no chroot "+client.Info().Chroot, "make it, unless it is misspelt")
 		return nil
 	case err != nil:
 		return err
@@ -265,15 +267,15 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	skew := results[1].Stat.Modified.Sub(before.Add(after.Sub(before) / 2)).Round(time.Millisecond)
 	told := fmt.Sprintf("the servers' clock is %v from this machine's", skew)
 	if skew.Abs() > mostSkew+after.Sub(before)/2 {
-		d.wrong("/", told, "set the wrong one (NTP): ages that are shown are wrong by that, and slots of cron are due by a client's clock, "+
-			"a minute before the servers' at the earliest; nothing else depends on it")
+		d.wrong("/", told, "set the wrong clock (NTP): the ages shown are wrong by that, and cron's slots are due by a client's clock, "+
+			"at most a minute before the servers'; nothing else depends on it")
 	} else {
 		d.fine("/", told)
 	}
 	return nil
 }
 
-// nodes says what is odd about the recipes that were found.
+// nodes reports the oddities of the recipes that were found.
 func (d *Diagnosis) nodes(s *look.Survey) {
 	for _, r := range s.Recipes {
 		if strings.HasPrefix(r.Path, look.DemoRoot) {
@@ -287,11 +289,11 @@ func (d *Diagnosis) nodes(s *look.Survey) {
 		}
 	}
 	for _, path := range s.Hidden {
-		d.wrong(path, "its children must not be listed with these credentials", "present others (--auth, ZK_AUTH), or leave it to its owner")
+		d.wrong(path, "its children may not be listed with these credentials", "present others (--auth, ZK_AUTH), or leave it to its owner")
 	}
 	d.fine(s.Path, fmt.Sprintf("%s, %s", term.Plural(len(s.Recipes), "recipe", "recipes"), circleCount(len(s.Certain), len(s.Possible))))
 	for _, c := range s.Possible {
-		d.fine(s.Path, fmt.Sprintf("sessions %s wait for each other over %s: for ever if each is one thread, and not if they have several; "+
+		d.fine(s.Path, fmt.Sprintf("sessions %s wait for each other over %s: for ever if each is one thread, but not if they have several; "+
 			"their claims do not say under which holds they were made", strings.Join(c.Sessions(), ", "), strings.Join(c.Paths(), ", ")))
 	}
 }

@@ -80,8 +80,8 @@ func TestTheDoctorLooksAtEachServerByItself(t *testing.T) {
 	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", w.ConnectString()+"/none", "--require-chroot", "doctor").Exit())
 }
 
-// embrace has two processes hold a lock each, and wait for each other's lock in
-// their commands.
+// embrace has two processes hold a lock each, and each command wait for the
+// other's lock.
 func embrace(t *testing.T, w *zktest.World) (a, b *cmdtest.Process) {
 	within := func(outer, inner string) *cmdtest.Process {
 		again := strings.Join(append(append([]string{cmdtest.Coorddemo(t)}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")
@@ -140,8 +140,8 @@ func TestADeadlockOfCommandsWithinCommandsIsFound(t *testing.T) {
 	})
 }
 
-// Of each of two clients, one goroutine holds, and another waits for what the
-// other client's first one holds. None waits under a hold.
+// In each of two clients, one goroutine holds a lock, and another waits for the
+// lock that the other client holds. None waits under a hold.
 func TestGoroutinesOfHealthyClientsAreNotCalledWrong(t *testing.T) {
 	w := cmdtest.World(t)
 	clients := []*coord.Client{cmdtest.Open(t, w), cmdtest.Open(t, w)}

@@ -25,10 +25,11 @@ type ExporterVerb struct {
 	Paths  []string `arg:"" name:"path" predictor:"path" help:"Where to look: the paths themselves and all below them."`
 }
 
-// mostScrapes is how many scrapes are answered at a time. They share a look.
+// mostScrapes is how many scrapes are answered at a time, at most. They share a
+// look.
 const mostScrapes = 4
 
-// Run serves metrics of what stands at the paths and below, until it is
+// Run serves metrics of the recipes at the paths and below, until it is
 // interrupted. A scrape looks again, unless another scrape is looking.
 func (v *ExporterVerb) Run(s *term.Streams, c *conn.Connection) error {
 	var places []look.Surveyed
@@ -69,7 +70,7 @@ func (e *exporter) serve(s *term.Streams, listener net.Listener) error {
 	return nil
 }
 
-// exporter is what the exporter's metrics are collected from.
+// exporter collects the metrics.
 type exporter struct {
 	ctx    context.Context
 	client *coord.Client
@@ -77,7 +78,7 @@ type exporter struct {
 	places []look.Surveyed
 	within time.Duration
 
-	scrapes chan struct{} // a place for each that is answered
+	scrapes chan struct{} // an entry for each that is being answered
 	looks   singleflight.Group
 	seen    look.Sightings
 }
@@ -86,8 +87,8 @@ func gauge(name, help string, labels ...string) *exposition.Metric {
 	return exposition.Gauge("zkcoord_path_"+name, help, labels...)
 }
 
-// ServeHTTP answers a scrape with a look at every place, or with what a look
-// brings that is under way.
+// ServeHTTP answers a scrape with a look at every place, or with the result of
+// a look that is under way.
 func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	select {
 	case e.scrapes <- struct{}{}:
@@ -101,7 +102,7 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, text.(string)) // an error means that the scraper is gone
 }
 
-// look looks at every place. Places may overlap: a recipe counts once.
+// look looks at every place. Places may overlap; a recipe counts once.
 func (e *exporter) look() *exposition.Text {
 	to := exposition.New()
 	defer e.seen.Look()()
@@ -122,7 +123,7 @@ func (e *exporter) look() *exposition.Text {
 		}
 		found := surveys[i]
 		metric("left_out_nodes", "Nodes that were not looked at (--most, --connect-timeout).", float64(found.Left))
-		metric("hidden_nodes", "Nodes that must not be listed.", float64(len(found.Hidden)))
+		metric("hidden_nodes", "Nodes that may not be listed.", float64(len(found.Hidden)))
 		for i := range found.Recipes {
 			e.seen.Date(&found.Recipes[i])
 			e.book.Fill(ctx, &found.Recipes[i])
@@ -168,7 +169,7 @@ func collect(r look.Report, to *exposition.Text) {
 	if n := r.Numbers; n != nil {
 		sample("slots_kept", "Numbers that are kept for owners that are away.", float64(len(n.Kept)))
 		if n.Free != nil {
-			sample("slots_free", "Numbers that anybody would be given.", float64(*n.Free))
+			sample("slots_free", "Numbers that anybody may be given.", float64(*n.Free))
 		}
 	}
 	if l := r.Ledger; l != nil {
@@ -181,23 +182,23 @@ func collect(r look.Report, to *exposition.Text) {
 	if s := r.Schedule; s != nil {
 		sample("cron_under_way", "Slots that were chosen and are not known to have ended.", float64(len(s.Open)))
 		sample("cron_left_out", "Slots that were left out so far.", float64(s.LeftOut))
-		sample("cron_failing", "How many of the newest slots have failed, one after the other.", float64(s.Failing))
+		sample("cron_failing", "How many slots failed in a row, counted from the newest that ended.", float64(s.Failing))
 		sample("cron_mark_ahead_seconds", "By how much a schedule's mark was in the future when it was noted, if that is too much.", s.Ahead)
 		sample("cron_members", "Processes that run the schedule, of those that describe their job.", float64(s.Members))
 		known("cron_next_due_seconds", "Time until the next slot is due, below 0 when it is overdue.", s.NextDue)
 		known("cron_last_slot_seconds", "Time since the newest slot on record was due.", s.LastSlot)
-		known("cron_last_success_seconds", "Time since the newest slot was due that ended well.", s.LastSuccess)
+		known("cron_last_success_seconds", "Time since the newest slot that ended well was due.", s.LastSuccess)
 	}
 	if s := r.Shards; s != nil {
 		sample("shards_members", "Members that are there.", float64(s.Members))
 		sample("shards_keys", "Keys.", float64(s.Keys))
 		sample("shards_keys_unowned", "Keys that nobody has.", float64(s.Unowned))
 		sample("shards_keys_failing", "Keys whose function fails, or has not returned in time.", float64(s.Failing))
-		sample("shards_keys_moving", "Keys that the plan gives to another than who has them.", float64(s.Moving))
+		sample("shards_keys_moving", "Keys that the plan gives to another member than has them.", float64(s.Moving))
 	}
 }
 
-// collectContenders writes the samples of who holds and who waits.
+// collectContenders writes the samples of holders and waiters.
 func collectContenders(r look.Report, sample func(name, help string, value float64)) {
 	var there, held, waits float64
 	known := true
@@ -219,7 +220,7 @@ func collectContenders(r look.Report, sample func(name, help string, value float
 	sample("waiting", "Contenders that wait.", float64(r.Waiting()))
 	sample("holder_there_seconds", "Age of the oldest node that holds, its wait included.", there)
 	if known {
-		sample("held_seconds", "Time since the oldest grant among the holders, at most, where all were seen: a grant between two scrapes counts from the first.", held)
+		sample("held_seconds", "Time since the oldest grant among the holders, at most, if all grants were seen: a grant between two scrapes counts from the first of them.", held)
 	}
 	sample("unknown_contenders", "Contenders of unknown recipes, which others do not exclude.", float64(r.Unknown()))
 	sample("oldest_wait_seconds", "Age of the oldest node that waits.", waits)

@@ -15,7 +15,7 @@ import (
 )
 
 type GraphVerb struct {
-	Dot bool `help:"Write it for Graphviz: pipe it into \"dot -Tsvg\"."`
+	Dot bool `help:"Write the graph for Graphviz: pipe it into \"dot -Tsvg\"."`
 	look.Surveyed
 }
 
@@ -48,37 +48,37 @@ func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 	return err
 }
 
-// WaitGraph is who waits for whom, over all paths.
+// WaitGraph says who waits for whom, over all paths.
 type WaitGraph struct {
 	Path     string     `json:"path"`
 	Circles  [][]string `json:"circles"`          // sessions that wait for each other, for certain
-	Possible [][]string `json:"possible_circles"` // sessions that wait for each other, but perhaps in different threads: their claims do not say
+	Possible [][]string `json:"possible_circles"` // sessions that wait for each other, perhaps in different threads: their claims do not say
 	Waits    []waitFor  `json:"waits"`
 	look.Extent
 
 	certain, perhaps []look.Circle
 	nested           []nesting
-	owners           map[string]string // of the sessions
-	unknown          []look.Report     // whose contenders are of unknown recipes
+	owners           map[string]string // the sessions' owners
+	unknown          []look.Report     // reports whose contenders are of unknown recipes
 }
 
-// nesting is a session that waits under a hold of another.
+// nesting is a session that waits under a hold of another session.
 type nesting struct{ hold, claim, path string }
 
-// waitFor is a contender that waits for another of the same path.
+// waitFor is a contender that waits for another at the same path.
 type waitFor struct {
 	Path    string   `json:"path"`
-	Kind    string   `json:"kind"` // of the one that waits
+	Kind    string   `json:"kind"` // of the waiter
 	Session string   `json:"session"`
 	Owner   string   `json:"owner"`
 	Age     *float64 `json:"age"`
 	Node    string   `json:"node"`
-	Under   []string `json:"under"`     // the names of the nodes of the holds that it was made under, as far as it says
+	Under   []string `json:"under"`     // the names of the nodes of the holds that it was made under, as far as it says so
 	For     string   `json:"for"`       // the session that is waited for
 	ForWho  string   `json:"for_owner"` // and its owner
 	ForNode string   `json:"for_node"`
-	Holds   bool     `json:"for_holds"` // that one holds, and does not wait itself
-	Delays  []string `json:"delays"`    // the nodes of the holds that end after the grant: it was made under them, or may have been
+	Holds   bool     `json:"for_holds"` // the contender that is waited for holds, and does not wait itself
+	Delays  []string `json:"delays"`    // the nodes of holds that may not end before this wait does: it was made under them, or may have been
 
 	around []string // the paths of the holds that it was made under
 	made   time.Time
@@ -86,7 +86,7 @@ type waitFor struct {
 	Away bool `json:"for_away,omitempty"` // what is waited for is kept for an owner that is away
 }
 
-// target is what is waited for, as Graphviz knows it.
+// target is the name in Graphviz of what is waited for.
 func (w waitFor) target() string {
 	if w.Away {
 		return "kept for " + w.ForWho
@@ -94,8 +94,8 @@ func (w waitFor) target() string {
 	return w.For
 }
 
-// graphOf says who waits for whom. Of the contenders that one waits for, the
-// nearest are enough: these wait for the rest, or hold.
+// graphOf says who waits for whom. Of the contenders that a waiter waits for,
+// the nearest are enough: they hold, or wait for the rest.
 func graphOf(s *look.Survey) *WaitGraph {
 	g := &WaitGraph{
 		Path: s.Path, Circles: [][]string{}, Possible: [][]string{}, Waits: []waitFor{}, Extent: s.Extent,
@@ -212,9 +212,9 @@ func writeWaits(to term.Page, waits []waitFor) {
 	_ = t.Write(to)
 }
 
-// dot writes the sessions for Graphviz: sessions of circles in red, of possible
-// circles in orange, and a dashed line from the session of a hold to another
-// that waits under it.
+// dot writes the sessions for Graphviz: sessions of circles in red, sessions of
+// possible circles in orange, and a dashed line from the session of a hold to
+// another session that waits under it.
 func (g *WaitGraph) dot(to io.Writer) error {
 	certain, possible := slices.Concat(g.Circles...), slices.Concat(g.Possible...)
 	var text strings.Builder

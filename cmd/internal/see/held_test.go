@@ -235,7 +235,7 @@ func TestLsTellsWhatItLeavesOut(t *testing.T) {
 	l = cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line())
 	require.Equal(t, []string{w.Path("secret")}, l.Hidden)
 	require.Len(t, l.Recipes, 4)
-	require.Contains(t, cmdtest.On(t, w, "ls", cmdtest.Below(w)).Output(), "not to be listed: "+w.Path("secret"))
+	require.Contains(t, cmdtest.On(t, w, "ls", cmdtest.Below(w)).Output(), "may not be listed: "+w.Path("secret"))
 
 	for _, args := range [][]string{{"ls", "--most", "0"}, {"ls", "nowhere"}} {
 		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, args...).Exit())

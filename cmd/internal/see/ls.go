@@ -17,7 +17,7 @@ import (
 )
 
 type LsVerb struct {
-	Watch bool           `help:"Again and again, until q is typed."`
+	Watch bool           `help:"List again and again, until q is typed."`
 	Every *time.Duration `placeholder:"2s" positive:"" help:"With --watch: how often to look."`
 	look.Surveyed
 }
@@ -53,8 +53,7 @@ func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error { return show(ctx, client, s, s.Page()) })
 }
 
-// Listing is a survey with a line for each recipe, in the place of all its
-// contenders.
+// Listing is a survey with a line for each recipe instead of its contenders.
 type Listing struct {
 	Path    string   `json:"path"`
 	Recipes []listed `json:"recipes"` // by path
@@ -67,7 +66,7 @@ type listed struct {
 	Kind    string   `json:"kind"`
 	Dialect string   `json:"dialect"`
 	Holders []string `json:"holders"`   // their owners
-	There   *float64 `json:"there_for"` // seconds since the node of the first holder was made, its wait included; null: no contender holds, or it is not known
+	There   *float64 `json:"there_for"` // seconds since the first holder's node was made, its wait included; null: nobody holds, or it is not known
 	look.Held
 	Waiting int      `json:"waiting"`
 	Items   *int     `json:"items,omitempty"` // of a queue
@@ -107,15 +106,15 @@ func writeListing(to term.Page, s *look.Survey) {
 type HeldVerb struct {
 	Node    string        `placeholder:"NODE" help:"The holder's node, by name or path."`
 	Token   int64         `placeholder:"N" help:"The holder's fencing token."`
-	Timeout time.Duration `default:"5s" positive:"" help:"Exit with 69 if it is not known by then."`
-	Path    string        `arg:"" optional:"" predictor:"path" help:"The path of what is held. Inside of CMD it may be left out: all that CMD runs under is asked for then."`
+	Timeout time.Duration `default:"5s" positive:"" help:"Exit with 69 if the answer is not known after D."`
+	Path    string        `arg:"" optional:"" predictor:"path" help:"The path of what is held. Inside CMD it may be left out: then held asks for all that CMD runs under."`
 }
 
 // Help returns what does not fit into the list of options.
 func (*HeldVerb) Help() string {
-	return `Inside of the CMD of lock, elect, doublebarrier or queue receive, it asks whether the servers still count on what CMD runs under, as named by COORD_NODE. Elsewhere, PATH and --node or --token name the holder.
+	return `Inside the CMD of lock, elect, doublebarrier or queue receive, it asks the servers whether the holds that CMD runs under, as COORD_NODE names them, are still there. Elsewhere, PATH and --node or --token name the holder.
 
-Exit status: 0 if all of it is held; 76 if not; 69 if that cannot be known, since no server answers; 64 usage.`
+Exit status: 0 if all of it is held; 76 if not; 69 if no server answers, and that cannot be known; 64 usage.`
 }
 
 // Validate is called by kong.
@@ -126,7 +125,7 @@ func (v *HeldVerb) Validate() error {
 	return conn.NodePath(v.Path).Validate()
 }
 
-// probed is something that was granted, and whether it is held still.
+// probed is something that was granted, and whether it is still held.
 type probed struct {
 	Path    string   `json:"path"`
 	Node    string   `json:"node"`
@@ -135,7 +134,7 @@ type probed struct {
 	Session string   `json:"session"`   // "" if it is not held
 	There   *float64 `json:"there_for"` // seconds since the node was made; null if it is not held, or not known
 	HeldFor *float64 `json:"held_for"`  // seconds since it was granted, if that is known
-	why     string   // it is not held
+	why     string   // why it is not held
 }
 
 // Run reports whether something is still held.
@@ -180,7 +179,7 @@ func (h probed) String() string {
 // inside reports whether the question is about what this process runs under.
 func (v *HeldVerb) inside() bool { return v.Node == "" && v.Token == 0 }
 
-// asked lists what is to be held.
+// asked lists the holds to ask for.
 func (v *HeldVerb) asked() (asked []probed, err error) {
 	if !v.inside() {
 		if v.Path == "" {
@@ -199,8 +198,8 @@ func (v *HeldVerb) asked() (asked []probed, err error) {
 	return asked, nil
 }
 
-// runsUnder is what this process runs under, as the environment says: without
-// a number, or one after the other with numbers.
+// runsUnder are the holds that this process runs under, as the environment
+// says: one without a number, or several with numbers from 1.
 func runsUnder() (all []probed) {
 	for i := range 1 << 16 {
 		number := ""
@@ -210,7 +209,7 @@ func runsUnder() (all []probed) {
 		node := os.Getenv("COORD_NODE" + number)
 		switch {
 		case node != "":
-			token, _ := strconv.ParseInt(os.Getenv("COORD_TOKEN"+number), 10, 64) // 0: there is none
+			token, _ := strconv.ParseInt(os.Getenv("COORD_TOKEN"+number), 10, 64) // 0: no token
 			all = append(all, probed{Path: os.Getenv("COORD_PATH" + number), Node: node, Token: token})
 		case i > 0:
 			return all
@@ -219,8 +218,8 @@ func runsUnder() (all []probed) {
 	return all
 }
 
-// askInside looks for the node that h names: what was granted is held as long
-// as that very node is there.
+// askInside looks for the node that h names: the hold lasts as long as that
+// very node is there.
 func askInside(ctx context.Context, client *coord.Client, _ coord.Dialect, h *probed) error {
 	stat, there, err := client.Exists(ctx, h.Node)
 	switch {
@@ -241,7 +240,7 @@ func (h *probed) stand(session string, there, held *float64) {
 	h.Held, h.Session, h.There, h.HeldFor = true, session, there, held
 }
 
-// askOutside looks for a holder among all at the path.
+// askOutside looks for the holder among the contenders at the path.
 func askOutside(ctx context.Context, client *coord.Client, d coord.Dialect, h *probed) error {
 	r, err := look.Examine(ctx, client, d, conn.NodePath(h.Path))
 	if err != nil {
@@ -253,7 +252,7 @@ func askOutside(ctx context.Context, client *coord.Client, d coord.Dialect, h *p
 	}
 	h.why = "there is no such holder"
 	for _, c := range found {
-		if c.Age == nil { // it may not be read, which does not hide whose it is
+		if c.Age == nil { // its data may not be read, but its Stat may
 			stat, there, err := client.Exists(ctx, c.Node)
 			if err != nil {
 				return err

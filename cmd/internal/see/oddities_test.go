@@ -194,7 +194,7 @@ var allPlights = map[string]plight{
 		cmdtest.Contend(p.T, p.w, path, nil)
 		cmdtest.ByHand(p.T, p.w, path+"/mark", `{"through":"2026-01-01T00:00:00Z","next":"2026-01-02T00:00:00Z"}`)
 	}},
-	"hanging-slot": {says: "the slot 2026-11-23T02:30:00Z has been under way for longer than there is between two slots", make: func(p *plights, path string) {
+	"hanging-slot": {says: "the slot 2026-11-23T02:30:00Z has been under way for longer than the time between two slots", make: func(p *plights, path string) {
 		ledger := cmdtest.Must(jobs.New(p.c, path))
 		for slot, state := range map[string]jobs.State{"2026-11-22T02:30:00Z": jobs.Done, "2026-11-23T02:30:00Z": jobs.Running} {
 			line := cmdtest.Must(ledger.Line(slot))
@@ -225,8 +225,8 @@ var allPlights = map[string]plight{
 	}},
 }
 
-// One table has all that can be wrong with a recipe; what is in it is told by
-// every view, by one name in the metrics, and has a run-book.
+// One table has all that can be wrong with a recipe. Every view shows each
+// entry; it has one name in the metrics, and a run-book.
 func TestEverythingThatCanBeWrongWithARecipeIsToldByEveryView(t *testing.T) {
 	require.ElementsMatch(t, look.OddityNames(), slices.Collect(maps.Keys(allPlights)), "each has a scene")
 	operations := string(cmdtest.Must(os.ReadFile("../../../docs/operations.md")))

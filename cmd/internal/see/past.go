@@ -15,30 +15,30 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// How much a page remembers. The choices of the page go back so far.
+// How much a page remembers. The page's choices of a period end at keepPast.
 const (
 	keepPast      = 2 * time.Hour
 	mostIntervals = 10_000
 	mostPoints    = 50_000
 )
 
-// past is what a page shows of what was so.
+// past is what a page shows of the past.
 type past struct {
 	Intervals map[string]interval `json:"intervals"` // by number
-	Points    map[string]points   `json:"points"`    // by number; those of a path in their order
+	Points    map[string]points   `json:"points"`    // by number; a path's points have rising numbers
 	Runs      [][2]moment         `json:"runs"`      // from when to when looks followed each other closely
-	Unseen    map[string]moment   `json:"unseen"`    // when the last look at a path began, if the last of all left it out
+	Unseen    map[string]moment   `json:"unseen"`    // when the last look at a path began, if the last survey left the path out
 	Skips     map[string][]skip   `json:"skips"`     // of schedules, by path
-	Dropped   int                 `json:"dropped"`   // intervals, because there were too many
+	Dropped   int                 `json:"dropped"`   // intervals that were dropped because there were too many
 	Keep      float64             `json:"keep"`      // seconds
 }
 
-// interval is history's, as the page gets it.
+// interval is a history.Interval, as the page gets it.
 type interval struct {
 	Path    string      `json:"path"`
 	Kind    string      `json:"kind"`
 	Lane    string      `json:"lane,omitempty"`
-	Nobody  string      `json:"nobody,omitempty"` // held it: for sure, or only whenever a look was made
+	Nobody  string      `json:"nobody,omitempty"` // nobody held: "sure", or "at looks" if that is known only for the moments of looks
 	Owner   string      `json:"owner,omitempty"`
 	Session string      `json:"session,omitempty"`
 	Node    string      `json:"node,omitempty"`
@@ -52,8 +52,8 @@ type points struct {
 	At   [][9]float64 `json:"at"` // time, holders, waiting, items, in hand, dead, when the oldest was put, put, taken
 }
 
-// skip are slots that were left out: after, until, how many, and 1 if the last
-// of them is until.
+// skip is a history.Skip: after, until, how many, and 1 if the last slot is
+// until.
 type skip [4]float64
 
 // recorder remembers what looks have shown.
@@ -62,13 +62,13 @@ type recorder struct {
 
 	mu      sync.Mutex
 	history *history.History
-	asked   time.Time // the servers, for the last book
+	asked   time.Time // when the servers were asked for the last book
 
 	apart     time.Duration
-	looked    time.Time             // the last look at all paths has ended
-	worth     []string              // watching, until the next one
-	sharpened map[string]sharpening // since the last one
-	again     chan struct{}         // there is something to watch again
+	looked    time.Time             // when the last look at all paths ended
+	worth     []string              // the paths to watch until the next look at all paths
+	sharpened map[string]sharpening // since the last look at all paths
+	again     chan struct{}         // a look at all paths has ended: watch again
 }
 
 // sharpening is what a look at one path has shown.
@@ -95,7 +95,7 @@ func (r *recorder) see(s *look.Survey, stamps map[string]string, book *look.Addr
 	worth := worthWatching(s.Recipes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for at, is := range r.sharpened { // it may be newer
+	for at, is := range r.sharpened { // this look may be newer than the survey
 		if !is.began.Before(began) {
 			paths[at] = is.Path
 		} else if is.ended.After(began) {
@@ -125,7 +125,8 @@ func (r *recorder) see(s *look.Survey, stamps map[string]string, book *look.Addr
 	return r.past(began)
 }
 
-// watched are the paths that are worth watching, as long as there are looks.
+// watched are the paths that are worth watching; none if there was no look for
+// a while.
 func (r *recorder) watched() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,15 +136,16 @@ func (r *recorder) watched() []string {
 	return r.worth
 }
 
-// still notes that a path has not changed before a time, unless it has.
+// still reports whether a path has not changed before a time, and notes it if
+// so.
 func (r *recorder) still(at, stamp string, then time.Time) (is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.history.Still(at, stamp, then)
 }
 
-// sharpen adds what a look at one path has shown, unless one at all paths was
-// under way meanwhile, and has ended.
+// sharpen adds what a look at one path has shown, unless a look at all paths
+// has ended since it began.
 func (r *recorder) sharpen(at string, p history.Path, began time.Time) (is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,15 +158,16 @@ func (r *recorder) sharpen(at string, p history.Path, began time.Time) (is bool)
 	return true
 }
 
-// breaks notes that a node is about to be broken, or that this came to nothing.
+// breaks notes that a node is about to be deleted by force, or, if does is
+// false, that the deletion failed.
 func (r *recorder) breaks(node string, does bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Breaks(node, does)
 }
 
-// pathsOf are what a survey has shown of each path that is no lock of another's
-// key.
+// pathsOf is what a survey has shown of each path, except the locks of the keys
+// of a ledger or shards.
 func pathsOf(s *look.Survey) map[string]history.Path {
 	paths := map[string]history.Path{}
 	var keepers []look.Report
@@ -219,8 +222,7 @@ func pathOf(r look.Report) history.Path {
 	return p
 }
 
-// stamps are what the servers say about changes at the paths that were seen
-// before.
+// stamps reads the stamps of the paths that are remembered.
 func (r *recorder) stamps(ctx context.Context) map[string]string {
 	r.mu.Lock()
 	known := r.history.Paths()
@@ -242,9 +244,9 @@ func (r *recorder) stamps(ctx context.Context) map[string]string {
 	return stamps
 }
 
-// stampOf is the same as long as nothing was made or deleted in the directory
-// at a path, or the directory itself: what the nearest node says that is there.
-// It is "" if that is not known.
+// stampOf stays the same as long as neither the directory at a path nor
+// anything in it was made or deleted. It is read from that directory, or the
+// nearest ancestor that exists, and is "" if it is not known.
 func (r *recorder) stampOf(ctx context.Context, at string) string {
 	for ; ; at = path.Dir(at) {
 		stat, there, err := r.client.Exists(ctx, at)

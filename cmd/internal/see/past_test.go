@@ -22,7 +22,7 @@ import (
 )
 
 // intervalsAt waits until the page remembers so many intervals at a path in
-// which somebody held it, and returns them, the first first.
+// which somebody held it, and returns them, the oldest first.
 func intervalsAt(t *testing.T, at, path string, enough func([]interval) bool) (all []interval) {
 	t.Helper()
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
@@ -50,8 +50,8 @@ func ended(owner string, how history.How) func([]interval) bool {
 	}
 }
 
-// holdSpan is when a hold was granted, and when it was given up, by the test's
-// own record: between these times.
+// holdSpan is the test's own record of a hold: the times between which it was
+// granted, and between which it was given up.
 type holdSpan struct {
 	owner                         string
 	asked, granted, freed, freed2 time.Time

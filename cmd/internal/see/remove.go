@@ -18,12 +18,12 @@ type RemoveVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*RemoveVerb) Help() string {
-	return `That is a semaphore's limit, an empty queue, the records of once and cron, the plan of shards. It is refused while anybody is there. Locks, elections, groups and opened barriers leave nothing.
+	return `What is left is a semaphore's limit, an empty queue, the records of once and cron, the plan of shards. The request is refused while anybody is there. Locks, elections, groups and opened barriers leave nothing.
 
-Exit status: 0 if it is gone; 75 if anybody is there, whom the message names; 1 if you decline, if there is nothing to remove, or if the request was refused; 66 if there is no node at PATH; 69 no session with the servers; 64 usage.`
+Exit status: 0 if it was removed; 75 if anybody is there (the message names them); 1 if you decline, if there is nothing to remove, or if the request was refused; 66 if there is no node at PATH; 69 no session with the servers; 64 usage.`
 }
 
-// Run asks, and removes.
+// Run removes what is left, after asking.
 func (v *RemoveVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if !v.Yes && !term.IsTerminal(s.In) {
 		return term.UsageError("remove deletes a limit, a list of keys or the records of jobs for good; " +
@@ -59,7 +59,7 @@ func (v *RemoveVerb) Run(s *term.Streams, c *conn.Connection) error {
 	return s.Print(map[string]any{"path": string(v.Path), "removed": kind}, "removed %s, of the kind %s\n", v.Path, kind)
 }
 
-// find finds out what is to be removed.
+// find finds out what is to be removed, and how.
 func (v *RemoveVerb) find(ctx context.Context, client *coord.Client) (kind string, remove look.Remover, err error) {
 	r, err := look.Examine(ctx, client, "", v.Path)
 	switch {

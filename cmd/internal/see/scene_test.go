@@ -187,7 +187,7 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	d := cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w)).Gives(term.ExitFailed))
 	require.ElementsMatch(t, []string{
 		w.Path("archive") + ": " + twoDialects, w.Path("archive") + ": " + usedUp, w.Path("import") + ": " + noSession,
-		w.Path("secret") + ": its children must not be listed with these credentials",
+		w.Path("secret") + ": its children may not be listed with these credentials",
 	}, found(t, d, true))
 	require.Equal(t, 4, d.Wrong)
 	fine := strings.Join(found(t, d, false), "\n")
@@ -198,6 +198,6 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	text := strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()), " ") // lines may be broken anywhere
 	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
 	require.Contains(t, text, "WRONG "+w.Path("import")+" "+noSession)
-	require.Contains(t, text, "("+dead+") holds, and its session is connected to no server that is named")
+	require.Contains(t, text, "("+dead+") holds, and its session is connected to none of the named servers")
 	require.Contains(t, text, "4 things are wrong; ")
 }

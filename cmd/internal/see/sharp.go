@@ -16,27 +16,27 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// What a page watches between its looks, at most.
+// How much a page watches between its looks, and how often, at most.
 const (
 	mostWatched = 200                    // paths
 	mostInLine  = 20                     // contenders at each
-	mostAtOnce  = 16                     // paths that are looked at together
-	beat        = 100 * time.Millisecond // between two reads that prove that no event is on its way
-	breath      = 25 * time.Millisecond  // between two times that something has changed
+	mostAtOnce  = 16                     // changed paths that one round looks at
+	beat        = 100 * time.Millisecond // between two reads that prove that no watch event is on its way
+	breath      = 25 * time.Millisecond  // between two rounds of looks
 	retry       = time.Second
 )
 
-// watcher knows when the holders at some paths change, between two looks: it
-// watches the directories, and looks at one that has changed immediately.
+// watcher finds changes of holders between two looks: it watches some paths'
+// directories, and looks at each that has changed.
 type watcher struct {
 	recorder *recorder
 	dialect  coord.Dialect
-	last     time.Time       // that something was looked at
-	gone     map[string]bool // directories that were not there then
+	last     time.Time       // when a path was last looked at
+	gone     map[string]bool // directories that were not there at the last look
 }
 
-// worthWatching are paths whose contenders are in their directories, those with
-// somebody who waits first.
+// worthWatching are the paths whose contenders' nodes are their children, the
+// ones with the most waiters first.
 func worthWatching(reports []look.Report) (paths []string) {
 	some := slices.DeleteFunc(slices.Clone(reports), func(r look.Report) bool {
 		return len(r.Contenders) == 0 || len(r.Contenders) > mostInLine || pathOf(r).Lanes != nil ||
@@ -49,7 +49,7 @@ func worthWatching(reports []look.Report) (paths []string) {
 	return paths
 }
 
-// keep watches, as long as there are looks, until ctx ends.
+// keep watches until ctx ends. It pauses while there are no looks.
 func (w *watcher) keep(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -70,9 +70,9 @@ func (w *watcher) keep(ctx context.Context) {
 	}
 }
 
-// look is done when nobody looks at the page any more. What a watch would have
-// told comes before the answer to a later read: a path that is as it was then
-// has not changed before the read was sent.
+// look watches, and is done when there are no looks at all paths any more. A
+// watch event comes before the answer to a later read, so a path without an
+// event had not changed when the read was sent.
 func (w *watcher) look(v *coord.View) (done bool, err error) {
 	paths := w.recorder.watched()
 	if len(paths) == 0 {
@@ -110,7 +110,8 @@ func (w *watcher) look(v *coord.View) (done bool, err error) {
 	return false, nil
 }
 
-// stamps are what stampOf tells, of directories that are there.
+// stamps are the stamps of stampOf, or "" for directories that are not there,
+// and watches both.
 func (w *watcher) stamps(v *coord.View, paths []string) map[string]string {
 	told := map[string]string{}
 	read := make([]string, len(paths))
@@ -122,7 +123,7 @@ func (w *watcher) stamps(v *coord.View, paths []string) map[string]string {
 			if err == nil {
 				read[i] = stampAt(at, stat)
 			} else if errors.Is(err, coord.ErrNoNode) {
-				_, _, _ = v.Exists(at) // it may come again
+				_, _, _ = v.Exists(at) // watch for its return
 			}
 			return nil
 		})

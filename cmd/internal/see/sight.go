@@ -19,21 +19,21 @@ const (
 	mostKeys       = 2000 // of shards
 )
 
-// sight is what the page shows: what ls, inspect and graph print, and what was
-// so before. Times are Unix seconds by the clock of this process, but for
-// those of nodes, which are by the servers'. So what does not change is the
-// same from look to look, and is not sent again.
+// sight is what the page shows: what ls, inspect and graph print, and the past.
+// Times are Unix seconds, of nodes by the servers' clock, and otherwise by this
+// process's. So a thing that does not change is the same from look to look, and
+// is not sent again.
 type sight struct {
 	Path        string              `json:"path"`
 	Recipes     map[string]*sighted `json:"recipes"`      // by path
-	MoreRecipes int                 `json:"more_recipes"` // that are not among them
+	MoreRecipes int                 `json:"more_recipes"` // recipes that are not among them
 	Circles     [][]sightedWait     `json:"circles"`
 	Possible    [][]sightedWait     `json:"possible_circles"`
 	Waits       []sightedWait       `json:"waits"`
 	MoreWaits   int                 `json:"more_waits"`
 	look.Extent
 
-	Silent map[string][2]moment `json:"silent"` // by session: since when, and its timeout in seconds; only sessions that are silent for longer than is normal
+	Silent map[string][2]moment `json:"silent"` // by session: since when, and its timeout in seconds; only sessions that have been silent for longer than is normal
 	past
 }
 
@@ -42,13 +42,13 @@ type sighted struct {
 	Path       string        `json:"path"`
 	Kind       string        `json:"kind"`
 	Dialect    string        `json:"dialect"`
-	Of         string        `json:"of,omitempty"` // the shards or the ledger that have this lock of a key
+	Of         string        `json:"of,omitempty"` // the shards or the ledger with the key that this lock is for
 	Limit      int           `json:"limit,omitempty"`
 	Odd        []string      `json:"odd,omitempty"`
 	Waiting    int           `json:"waiting"`
 	Contenders []standing    `json:"contenders"`
 	More       int           `json:"more,omitempty"`  // contenders
-	Keeps      string        `json:"keeps,omitempty"` // of a ledger or shards: what it has below it, in a few words
+	Keeps      string        `json:"keeps,omitempty"` // what a ledger or shards keep below the path, in a few words
 	Round      *sightedRound `json:"round,omitempty"`
 	Queue      *sightedQueue `json:"queue,omitempty"`
 	Jobs       []sightedJob  `json:"jobs,omitempty"` // of a ledger or schedule, the newest first
@@ -62,7 +62,7 @@ type sighted struct {
 // moment is a time in Unix seconds, to the millisecond.
 type moment float64
 
-// momentOf is 0 if it is not known.
+// momentOf is 0 if t is not known.
 func momentOf(t time.Time) moment {
 	if t.IsZero() {
 		return 0
@@ -98,7 +98,7 @@ type sightedQueue struct {
 	InHand    int           `json:"in_hand"`
 	Consumers int           `json:"consumers"`
 	Dead      int           `json:"dead"`
-	Oldest    moment        `json:"oldest"` // when it was put; 0: nobody has to wait
+	Oldest    moment        `json:"oldest"` // when the oldest item that nobody has was put; 0: there is none
 	First     []sightedItem `json:"first"`
 }
 
@@ -110,7 +110,7 @@ type sightedItem struct {
 	Deliveries int    `json:"deliveries"`
 	Put        moment `json:"put"`
 	InHand     bool   `json:"in_hand"`
-	Since      moment `json:"since"` // in hand
+	Since      moment `json:"since"` // when it was taken
 	Owner      string `json:"owner"`
 	Session    string `json:"session"`
 	Revoked    bool   `json:"revoked"`
@@ -139,7 +139,7 @@ type schedule struct {
 type sightedKey struct {
 	Key     string `json:"key"`
 	Owner   string `json:"owner"`   // a member's ID; "": nobody
-	Desired string `json:"desired"` // by the plan
+	Desired string `json:"desired"` // the owner by the plan, a member's ID
 	Session string `json:"session"` // of the owner, if it is known
 	Since   moment `json:"since"`
 	State   string `json:"state"`
@@ -209,10 +209,11 @@ func sightOf(s *look.Survey, at time.Time) sight {
 	return found
 }
 
-// normal is how much of a session's timeout a client may be silent.
+// normal is the part of its session's timeout for which a healthy client may be
+// silent.
 const normal = 0.4
 
-// hear notes a client that is silent for longer than is normal.
+// hear notes a client that has been silent for longer than is normal.
 func (s *sight) hear(session string, heard look.Heard, at time.Time) {
 	if heard.SilentFor != nil && *heard.SilentFor > *heard.Timeout*normal {
 		since := momentOf(at.Add(-time.Duration(*heard.SilentFor * float64(time.Second))))
@@ -272,7 +273,7 @@ func standingOf(r look.Report, c look.Contender) standing {
 	return s
 }
 
-// kindOf is what people call a contender of a kind.
+// kindOf is the kind of a contender, for people.
 func kindOf(kind string) string {
 	if kind == "latch" { // as Curator calls the candidates' nodes
 		return "candidate"
@@ -324,7 +325,7 @@ func sightedWaits(waits []waitFor) []sightedWait {
 	return all
 }
 
-// shown are the first waits of the first circles.
+// shown returns the first waits of the first circles.
 func (g *WaitGraph) shown(circles []look.Circle) [][]sightedWait {
 	shown := [][]sightedWait{}
 	for _, c := range circles[:min(len(circles), mostContenders)] {

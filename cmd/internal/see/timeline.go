@@ -11,8 +11,8 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
-// timeline draws what was so at one path, in characters that each stand for the
-// same time.
+// timeline draws the past of one path. Each character stands for the same
+// length of time.
 type timeline struct {
 	past       *history.History
 	path       string
@@ -23,8 +23,8 @@ func newTimeline(past *history.History, path string, now time.Time, since time.D
 	return timeline{past, path, now.Add(-since), now}
 }
 
-// What a character of a bar stands for. One in which something has ended shows
-// that, and one in which nobody held for a while shows that.
+// What a character of a bar stands for. If a hold ended within its time, it
+// shows that; else, if nobody held for part of it, it shows that.
 const (
 	barHeld    = '█'
 	barNobody  = '·'
@@ -38,7 +38,7 @@ const legend = "█ held · nobody : nobody at any look ░ not known\nended: | 
 
 var endedAs = map[history.How]rune{history.Released: '|', history.Broken: 'B', history.Lost: 'L', history.Crashed: 'C', "": '?'}
 
-// inOrder are the characters that a bar prefers to others, the first the most.
+// inOrder has the characters of a bar by precedence, the highest first.
 var inOrder = []rune{'B', 'L', 'C', '?', '|', barNobody, barHeld, barAtLooks, barUnknown, barUnseen}
 
 const (
@@ -47,8 +47,8 @@ const (
 	widestBar  = 120
 )
 
-// write draws a bar for each lane of the path, and lines of the queue's items
-// and of those who wait.
+// write draws a bar for each lane of the path, and a line each for the number
+// of items and of waiters.
 func (t timeline) write(to term.Page) {
 	lanes, names := map[string][]*history.Interval{}, []string(nil)
 	for _, i := range t.past.Intervals() {
@@ -95,12 +95,12 @@ func (t timeline) write(to term.Page) {
 	fmt.Fprintln(to)
 }
 
-// at is the character, of so many, that an instant belongs to.
+// at is the index of the character, of count, that an instant belongs to.
 func (t timeline) at(then time.Time, count int) int {
 	return int(float64(then.Sub(t.begin)) / float64(t.end.Sub(t.begin)) * float64(count))
 }
 
-// bar draws who held.
+// bar draws a lane's intervals.
 func (t timeline) bar(all []*history.Interval, count int) string {
 	bar := []rune(strings.Repeat(string(barUnseen), count))
 	mark := func(r rune, from, to time.Time) {
@@ -134,9 +134,9 @@ func (t timeline) bar(all []*history.Interval, count int) string {
 	return string(bar)
 }
 
-// depth returns what draws a number of the path's points: its largest value in
-// each of so many characters' time, -1 where it is not known; and the largest
-// of all.
+// depth follows a number in the path's points. It returns a function for its
+// largest value in the time of each of count characters, -1 where that is not
+// known, and the largest value of all.
 func (t timeline) depth(of func(history.Point) int) (values func(count int) []int, most int) {
 	var points []history.Point
 	for _, c := range t.past.Chunks() {
@@ -174,8 +174,7 @@ func (t timeline) depth(of func(history.Point) int) (values func(count int) []in
 	}, most
 }
 
-// spark draws numbers as bars next to each other. Only 0 is drawn as the
-// lowest.
+// spark draws numbers as bars next to each other. Only 0 has the lowest bar.
 func spark(values []int, most int) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
 	var text strings.Builder

@@ -21,7 +21,7 @@ type InspectVerb struct {
 	Path conn.NodePath `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
-// Run shows the line at the path.
+// Run shows what is at the path.
 func (v *InspectVerb) Run(s *term.Streams, c *conn.Connection) error {
 	d := c.LineDialect()
 	return c.With(func(ctx context.Context, client *coord.Client) error {
@@ -33,7 +33,7 @@ func (v *InspectVerb) Run(s *term.Streams, c *conn.Connection) error {
 	})
 }
 
-// examine looks at what there is at the path.
+// examine reports what is at the path, with addresses, silence and oddities.
 func examine(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, book *look.AddressBook, seen *look.Sightings) (look.Report, error) {
 	r, err := look.Examine(ctx, client, d, path)
 	if err == nil {
@@ -85,8 +85,8 @@ func (v *TopVerb) drawn(s *term.Streams) time.Duration {
 	return 0
 }
 
-// Run shows what inspect shows, again and again, until q is typed or it is
-// interrupted, and what was so before.
+// Run shows what inspect shows, and the past, again and again, until q is typed
+// or it is interrupted.
 func (v *TopVerb) Run(s *term.Streams, c *conn.Connection) error {
 	book, seen, d := look.NewAddressBook(c), new(look.Sightings), c.LineDialect()
 	since, past := v.drawn(s), newRecorder(nil, v.Every)
@@ -111,8 +111,8 @@ func (v *TopVerb) Run(s *term.Streams, c *conn.Connection) error {
 func hasScreen(s *term.Streams) bool { return term.IsTerminal(s.Out) && os.Getenv("TERM") != "dumb" }
 
 // repeat shows something again and again, until q is typed or it is
-// interrupted. It outlasts the servers. In JSON, show writes to the streams,
-// otherwise to a screen.
+// interrupted. It goes on when servers fail. In JSON, show writes to the
+// streams, otherwise to a page.
 func repeat(s *term.Streams, c *conn.Connection, every time.Duration, show func(context.Context, *coord.Client, *term.Streams, term.Page) error) error {
 	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
 		ctx, restore := term.UntilQuit(ctx, s)

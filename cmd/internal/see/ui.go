@@ -23,7 +23,7 @@ import (
 type UIVerb struct {
 	Listen      string        `default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where to listen, on loopback; port 0 takes a free one."`
 	AllowRemote bool          `help:"Listen beyond loopback, too, unencrypted."`
-	AllowBreak  bool          `help:"Let the page revoke and break, each after a question."`
+	AllowBreak  bool          `help:"Let the page revoke and break holds, each after asking."`
 	Every       time.Duration `default:"2s" positive:"" help:"How often to look, while the page is looked at."`
 	Always      bool          `help:"Look also while nobody looks at the page, so that it knows what happened meanwhile."`
 	Most        int           `default:"10000" placeholder:"N" help:"Look at N nodes at most."`
@@ -62,14 +62,14 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 			return term.ExitWith(term.ExitFailed, "the URL could not be written: %w", err)
 		}
 		if !address.IP.IsLoopback() {
-			s.Note("others can reach the page, and see its URL on the way: it is not encrypted, and the URL is all that the page asks for")
+			s.Note("others can reach the page, and read its URL on the network, since it is not encrypted; who knows the URL may use the page")
 		}
 		return ui.Serve(ctx, listener, config)
 	})
 }
 
-// names are the names of the page besides loopback: the one that was said,
-// or this machine's.
+// names are the host names of the page besides loopback: the one in --listen,
+// and this machine's.
 func (v *UIVerb) names() []string {
 	name, _, _ := net.SplitHostPort(v.Listen)
 	machine, _ := os.Hostname()
@@ -107,7 +107,7 @@ func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect,
 	}
 }
 
-// breaking is inspect.Break of a claim, which is remembered as such.
+// breaking is inspect.Break of a claim, which the history remembers as broken.
 func breaking(past *recorder) func(context.Context, *coord.Client, coord.Dialect, look.Contender) error {
 	return func(ctx context.Context, client *coord.Client, _ coord.Dialect, c look.Contender) error {
 		past.breaks(c.Node, true)
@@ -119,8 +119,8 @@ func breaking(past *recorder) func(context.Context, *coord.Client, coord.Dialect
 	}
 }
 
-// shown are the nodes of the contender with the session and the path that the
-// page showed.
+// shown are the contenders that target names, if the page may show its path,
+// and its session still has them.
 func (v *UIVerb) shown(ctx context.Context, client *coord.Client, d coord.Dialect, target ui.Target) ([]look.Contender, error) {
 	if err := conn.NodePath(target.Path).Validate(); target.Path != "/" && err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func (v *UIVerb) node(client *coord.Client, d coord.Dialect) func(context.Contex
 	}
 }
 
-// act does something to one contender: the one with the session and the path
-// that the page showed.
+// act does something to the contender that target names, unless its node is
+// another session's by now.
 func (v *UIVerb) act(client *coord.Client, d coord.Dialect, do func(context.Context, *coord.Client, coord.Dialect, look.Contender) error) ui.Act {
 	return func(ctx context.Context, target ui.Target) error {
 		found, err := v.shown(ctx, client, d, target)
@@ -161,7 +161,8 @@ func (v *UIVerb) act(client *coord.Client, d coord.Dialect, do func(context.Cont
 		}
 		fresh := client.Synced()
 		for _, c := range found {
-			// A claim on a queue's item has the same name in every hand.
+			// The claim on an item has the same name, whichever consumer has
+			// it.
 			stat, there, err := fresh.Exists(ctx, c.Node)
 			if err != nil {
 				return err

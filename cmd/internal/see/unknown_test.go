@@ -19,8 +19,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// Strangers stand alone at one path, and at another before and behind claims of
-// this program.
+// Contenders of unknown recipes stand alone at one path, and at another before
+// and behind claims of this program.
 func TestF64EveryVerbShowsContendersOfUnknownRecipes(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		client := cmdtest.Open(t, w)

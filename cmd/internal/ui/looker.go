@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// looker looks for all viewers together: one look at a time, a while after the
-// one before, and only when a viewer asks.
+// looker makes looks that all viewers share: one at a time, every after the
+// last one ended, and only when a viewer asks, unless always is set.
 type looker struct {
-	ctx           context.Context // of the looks
+	ctx           context.Context // ends the looks
 	look          func(context.Context) (any, error)
 	every, within time.Duration
 	acts          []string
@@ -20,7 +20,7 @@ type looker struct {
 	looks         sync.WaitGroup
 
 	mu     sync.Mutex
-	done   chan struct{} // closed: no look is under way
+	done   chan struct{} // closed when no look is under way
 	began  time.Time     // the last look
 	next   time.Time     // not before then
 	seen   sights
@@ -28,7 +28,7 @@ type looker struct {
 	failed error     // the last look
 
 	changes int // renewals so far
-	begun   int // of them, when the last look began
+	begun   int // changes when the last look began
 }
 
 func newLooker(ctx context.Context, c Config) *looker {
@@ -43,7 +43,7 @@ func newLooker(ctx context.Context, c Config) *looker {
 // join waits for the look that is under way.
 func (l *looker) join() { l.looks.Wait() }
 
-// renew has the next viewer that asks see what is so now.
+// renew has the next viewer that asks wait for a look that begins from now on.
 func (l *looker) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *looker) renew() {
 	l.changes++
 }
 
-// keep looks as long as ctx lasts, if that is wanted.
+// keep looks, if always is set, until ctx ends.
 func (l *looker) keep() {
 	if !l.always {
 		return
@@ -68,31 +68,31 @@ func (l *looker) keep() {
 // state is what viewers see.
 type state struct {
 	Seen    json.RawMessage `json:"seen"`    // null: nothing yet
-	Whole   bool            `json:"whole"`   // or else, only what is new since the version that the viewer has
-	Version int             `json:"version"` // to ask with
+	Whole   bool            `json:"whole"`   // false: only what has changed since the version that the viewer has
+	Version int             `json:"version"` // for the next request
 	Now     float64         `json:"now"`     // Unix seconds
 	Age     float64         `json:"age"`     // of what was seen, in seconds
-	Old     bool            `json:"old"`     // looks fail since, or take too long
+	Old     bool            `json:"old"`     // the last look failed, or the current one takes too long
 	Error   string          `json:"error"`   // of the last look
 	Every   float64         `json:"every"`   // seconds
-	Acts    []string        `json:"acts"`    // what the page may do
+	Acts    []string        `json:"acts"`    // the acts that the page may ask for
 }
 
 const (
-	patience = 2 * time.Second // for the look that is under way
-	slow     = 2 * patience    // is a look that takes longer
+	patience = 2 * time.Second // how long a viewer waits for the look under way
+	slow     = 2 * patience    // a look that takes longer is slow
 )
 
-// hasNothing is the version of a viewer that has nothing, and takes what there
-// is.
+// hasNothing is the version of a viewer that has nothing yet, and takes what
+// was seen last.
 const hasNothing = 0
 
-// state waits a moment for the look that is under way, if there is one. Who has
-// nothing does not wait where the one before has ended not long ago.
+// state waits up to patience for the look under way, if there is one. A viewer
+// that has nothing does not wait if a recent look can be shown.
 func (l *looker) state(ctx context.Context, has int) state {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for range 2 { // the look that is under way may have begun before a renewal
+	for range 2 { // the look under way may have begun before a renewal
 		over := l.start()
 		if has == hasNothing && l.isFresh() {
 			break
@@ -115,14 +115,15 @@ func (l *looker) state(ctx context.Context, has int) state {
 	return s
 }
 
-// isFresh reports whether what was seen may be shown while a look is under way.
+// isFresh reports whether the last look is recent enough to be shown while
+// another is under way.
 func (l *looker) isFresh() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen.version > 0 && l.failed == nil && l.changes == l.begun && time.Since(l.seenAt) < 2*(l.every+slow)
 }
 
-// isSlow reports whether the look that is under way is slow.
+// isSlow reports whether the look under way is slow.
 func (l *looker) isSlow() bool {
 	select {
 	case <-l.done:
@@ -132,7 +133,8 @@ func (l *looker) isSlow() bool {
 	}
 }
 
-// start begins a look, if it is time to, and returns when none is under way.
+// start begins a look if it is time to. done is closed when no look is under
+// way.
 func (l *looker) start() (done <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -59,7 +59,7 @@ func TestViewersShareOneLookAtATimeWhileOneAsks(t *testing.T) {
 		}
 		began := time.Now()
 		viewers.Wait()
-		most := int(time.Since(began)/(3*time.Second)) + 1 // one takes a second, the next comes 2 s later
+		most := int(time.Since(began)/(3*time.Second)) + 1 // a look takes a second, and the next begins 2 s later
 		require.LessOrEqual(t, looks, most)
 		require.GreaterOrEqual(t, looks, most-2)
 
@@ -319,7 +319,7 @@ func TestThePageGoesByNoNameThatOthersChoose(t *testing.T) {
 
 const target = `{"path":"/l","node":"/l/n","session":"0x1"}`
 
-// order is an act that the page itself asks for.
+// order is a request for an act, as the page makes it.
 func order(name, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/"+token+"/act/"+name, strings.NewReader(body))
 	r.Host = host
@@ -404,7 +404,8 @@ func TestEveryAnswerKeepsOtherSitesOut(t *testing.T) {
 	}
 }
 
-// What comes from the servers is JSON, in which nothing can be taken for HTML.
+// Data from the servers is sent as JSON, of which nothing can be taken for
+// HTML.
 func TestHostileNamesAreData(t *testing.T) {
 	name := "/<script>alert(1)</script>&\u202e\u2028\"'"
 	s := open(t, Config{Look: func(context.Context) (any, error) { return map[string]string{"path": name}, nil }})

@@ -5,25 +5,25 @@ import (
 	"encoding/json"
 )
 
-// sights is what was seen last, and when each part of it has changed. What
-// viewers have seen before need not be sent to them again: they get a patch, as
-// RFC 7396 defines it, of the object that was seen, and of the objects in it.
+// sights has what was seen last, an object, and the version in which each of
+// its members last changed. Viewers are sent only what they do not have: a JSON
+// merge patch (RFC 7396) of the object, and of the objects in it.
 type sights struct {
 	last    json.RawMessage
 	version int // 1 is the first
-	floor   int // of older ones it is not known what has changed since
+	floor   int // what has changed since older versions is not known
 	parts   map[string]*part
 }
 
 // part is the value of a member of the object.
 type part struct {
 	value   json.RawMessage
-	changed int              // in this version
-	members map[string]*part // if it is an object itself; those that are gone have no value
-	gone    int              // members, that are remembered
+	changed int              // the version in which it last changed
+	members map[string]*part // if it is an object itself; members that are gone have no value
+	gone    int              // how many members are gone and remembered
 }
 
-// mostGone is how many members are remembered that are gone.
+// mostGone is how many members that are gone are remembered.
 const mostGone = 20_000
 
 func (s *sights) take(seen json.RawMessage) {
@@ -54,7 +54,7 @@ func (s *sights) take(seen json.RawMessage) {
 	}
 }
 
-// update brings parts up to date, and returns how many have gone.
+// update brings parts up to date, and returns how many went.
 func update(parts map[string]*part, now map[string]json.RawMessage, version int) (gone int) {
 	for name, p := range parts {
 		if _, found := now[name]; !found && p.value != nil {
@@ -81,7 +81,7 @@ func membersOf(value json.RawMessage) (members map[string]json.RawMessage) {
 	return members
 }
 
-// since is what has changed since a version, or all of it, if that is not
+// since returns what has changed since a version, or everything if that is not
 // known.
 func (s *sights) since(version int) (seen json.RawMessage, whole bool) {
 	if version < s.floor || version > s.version || len(s.parts) == 0 {

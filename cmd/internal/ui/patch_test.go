@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// viewer does with what it gets what the page does.
+// viewer applies patches as the page does.
 type viewer struct {
 	has  int
 	seen map[string]any

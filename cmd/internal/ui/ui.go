@@ -1,7 +1,6 @@
-// Package ui serves one page, on which a browser shows what a function sees
-// again and again, and may do something about it. It knows nothing of
-// ZooKeeper: data flow from Config.Look to the page, and back only through
-// Config.Acts.
+// Package ui serves one page, on which a browser shows what Config.Look sees
+// again and again. It knows nothing of ZooKeeper. The page reads a node through
+// Config.Node, and changes something only through Config.Acts.
 //
 // Other users of the machine, and the pages of other sites in the same browser,
 // are kept out: see door.
@@ -27,8 +26,8 @@ import (
 type Config struct {
 	Token  string                                     // the first segment of every path
 	Hosts  []string                                   // names by which browsers may ask for the page, besides localhost and loopback addresses
-	Remote bool                                       // any address will do for a name
-	Look   func(context.Context) (any, error)         // what is written as JSON
+	Remote bool                                       // browsers may ask by any IP address
+	Look   func(context.Context) (any, error)         // what the page shows, as JSON
 	Acts   map[string]Act                             // by their names
 	Node   func(context.Context, Target) (any, error) // the data of a node, as JSON
 	Every  time.Duration                              // how often to look, while a viewer asks
@@ -36,8 +35,8 @@ type Config struct {
 	Within time.Duration                              // bounds each look and each act
 }
 
-// Act does something about the contender that the target names, and about no
-// other that came in its place.
+// Act does something to the contender that the target names, and to no other
+// that came in its place.
 type Act func(context.Context, Target) error
 
 // Target is a contender as the page showed it.
@@ -52,12 +51,12 @@ func (t Target) isWhole() bool { return t.Path != "" && t.Node != "" && t.Sessio
 var errTarget = errors.New("path, node and session are needed")
 
 const (
-	requestWithin = 10 * time.Second       // bounds how long a request may take to come
-	endWithin     = 500 * time.Millisecond // bounds the farewell to the browsers
+	requestWithin = 10 * time.Second       // how long a request may take to arrive
+	endWithin     = 500 * time.Millisecond // bounds the shutdown
 )
 
-// Serve answers until ctx ends, and returns when nothing of it is under way any
-// more.
+// Serve answers requests until ctx ends. Requests under way then get endWithin
+// to end, and Serve returns when no look is under way any more.
 func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	look := newLooker(ctx, c)
@@ -81,7 +80,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	})
 	err := server.Serve(listener)
 	if stop() {
-		return err // it could not go on
+		return err // it ended by an error, before ctx did
 	}
 	<-ended
 	return nil
@@ -90,8 +89,8 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 //go:embed page
 var page embed.FS
 
-// files are the parts of the page, and their types, which no table of the
-// machine's decides.
+// files are the parts of the page and their types, which do not depend on the
+// machine's table of types.
 var files = map[string]string{
 	"index.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml",
 	"page.js": "text/javascript; charset=utf-8", "shape.js": "text/javascript; charset=utf-8",
@@ -144,7 +143,7 @@ func newHandler(c Config, look *looker) http.Handler {
 	return &door{token: c.Token, hosts: c.Hosts, remote: c.Remote, inside: mux}
 }
 
-// mostBody is how long the body of a request may be.
+// mostBody is how long the body of a request may be, in bytes.
 const mostBody = 64 << 10
 
 func (c Config) act(r *http.Request) (status int, err error) {
@@ -187,11 +186,11 @@ func answer(w http.ResponseWriter, status int, kind string, data []byte) {
 	_, _ = w.Write(data) // a browser that has gone needs no answer
 }
 
-// door lets in a browser that was given the URL. The token in it is the only
-// credential: there is no cookie that a browser would add to the requests of
-// another site's page. That page can neither guess the token nor learn it from
-// a referrer, nor read an answer, embed the page, or reach it by a name of its
-// own that it has resolve to this machine.
+// door lets in a browser that was given the URL. The token in the URL is the
+// only credential: there is no cookie that a browser would add to the requests
+// of another site's page. Another site's page cannot guess the token or learn
+// it from a referrer. Nor can it read an answer, embed the page, or reach it by
+// a name that the site resolves to this machine.
 type door struct {
 	token  string
 	hosts  []string
@@ -199,8 +198,8 @@ type door struct {
 	inside http.Handler
 }
 
-// policies are headers of every answer. The page has no script, style or
-// connection but its own, and can make no HTML of text.
+// policies are headers of every answer. They keep out scripts, styles and
+// connections that are not the page's own, and text that would become HTML.
 var policies = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -219,13 +218,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, path, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case !d.knows(r.Host):
-		http.Error(w, "this page does not go by that name", http.StatusForbidden)
+		http.Error(w, "this page has another host name", http.StatusForbidden)
 	case subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
-		http.Error(w, "the URL has no token, or an old one: use the URL that was written at the start", http.StatusForbidden)
+		http.Error(w, "the URL has no token, or an old one: use the URL that was printed at the start", http.StatusForbidden)
 	case !found:
 		http.Redirect(w, r, "/"+d.token+"/", http.StatusMovedPermanently)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !isOwn(r):
-		http.Error(w, "only the page itself may ask for that", http.StatusForbidden)
+		http.Error(w, "only the page itself may make this request", http.StatusForbidden)
 	default:
 		inner := r.Clone(r.Context())
 		inner.URL.Path, inner.URL.RawPath = "/"+path, ""
@@ -233,8 +232,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether the page may be asked for by a name. Names that others
-// choose, and have resolve to this machine, are not known.
+// knows reports whether the page may be requested by this host. It does not
+// know a name that another site chooses and resolves to this machine.
 func (d *door) knows(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -247,12 +246,12 @@ func (d *door) knows(host string) bool {
 	return err == nil && (d.remote || address.Unmap().IsLoopback())
 }
 
-// isOwn reports whether the page itself makes a request that changes something:
-// the browser says where it comes from, and that it is JSON, which no form can
-// send.
+// isOwn reports whether a request that changes something is the page's own: the
+// browser says where the request comes from, and that its body is JSON, which
+// no form can send.
 func isOwn(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	site := r.Header.Get("Sec-Fetch-Site") // not every browser says it
+	site := r.Header.Get("Sec-Fetch-Site") // not every browser sends it
 	return err == nil && kind == "application/json" && (site == "" || site == "same-origin") &&
 		r.Header.Get("Origin") == "http://"+r.Host
 }

@@ -1,4 +1,4 @@
-// Package browser tests the page of the verb ui in Chromium, with the command
-// as people get it. It is a module of its own because it needs the library that
-// drives the browser.
+// Package browser tests the page of the verb ui in Chromium, with the real
+// command. It is a module of its own because it needs the library that drives
+// the browser.
 package browser

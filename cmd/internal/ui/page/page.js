@@ -1,21 +1,22 @@
-// The page asks what there is, as long as it is looked at, and shows it. What
-// comes from the servers gets into the page by set alone, as text.
+// The page asks for the state while it is visible, and shows it. Data from the
+// servers gets into the page as text, never as HTML, with invisible characters
+// escaped (shown).
 import * as shape from "./shape.js";
 const { age, between, plural, shown } = shape;
 
 const at = (id) => document.getElementById(id);
 const questions = {
-  revoke: ["Ask this one to give up?", "Whether it does is up to its program."],
-  break: ["Remove this one by force?", "The next one gets its turn immediately. The program that is removed may still be at work then."],
+  revoke: ["Ask this contender to give up?", "Its program decides whether it does."],
+  break: ["Delete its claim by force?", "The next contender gets its turn immediately, although the former holder may still be at work."],
 }; // by act
 
 let every = 2000; // milliseconds
 let lastAnswer = Date.now();
 let acts = [];
-let seen = null; // what the servers were seen to have
-let version = 0; // of it; 0: it has nothing, and takes what there is
-let clock = 0; // the server's less this machine's, in seconds
-let rows = []; // all of them
+let seen = null; // the last state of the servers
+let version = 0; // of seen; 0: nothing yet
+let clock = 0; // the server's clock less this machine's, in seconds
+let rows = []; // of all paths
 
 const now = () => Date.now() / 1000 + clock;
 
@@ -26,7 +27,7 @@ function set(element, text) {
   if (element.textContent !== safe) element.textContent = safe;
 }
 
-// make makes an element of a class, with what is in it: elements, or text.
+// make makes an element of a class with children: elements, or text.
 function make(tag, kind, ...children) {
   const element = document.createElement(tag);
   if (kind) element.className = kind;
@@ -34,7 +35,7 @@ function make(tag, kind, ...children) {
   return element;
 }
 
-// svg makes an element of a drawing.
+// svg makes an SVG element.
 function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -62,7 +63,8 @@ function keyed(list, items, key, create, update) {
   }
 }
 
-// same leaves an element as it is, unless what it is made of has changed.
+// same remakes an element's children if of has changed, and otherwise leaves
+// them.
 function same(element, of, remake) {
   const key = JSON.stringify(of);
   if (element.madeOf === key) return;
@@ -70,9 +72,9 @@ function same(element, of, remake) {
   element.replaceChildren(...remake());
 }
 
-// table makes one, with a caption, in a box of its own to scroll in, or brings
-// the one in a box up to date. A cell is text, or [text, class], or what makes
-// an element, and of what: the element stays as long as that does.
+// table makes a table with a caption, in a box that scrolls, or updates the
+// table in a box. A cell is text, [text, class], or { of, make }: make makes
+// the cell's elements, which stay until of changes.
 function table(caption, heads, lines, box = newTable()) {
   set(box.caption, caption);
   box.setAttribute("aria-label", shown(caption));
@@ -106,7 +108,7 @@ const swatched = (owner) => ({ of: owner, make: () => [legendOf(owner), bdi(owne
 const bdi = (text) => make("bdi", "", text);
 const clockOf = (t) => (t ? new Date(t * 1000).toLocaleTimeString([], { hour12: false }) : "");
 
-// --- the place in the page, which is in its address
+// --- the place in the page, which is in its URL
 
 const start = { q: "", f: "", k: "", s: "trouble", r: "5", open: [] };
 let place = placeOf(location.hash);
@@ -140,10 +142,10 @@ const marks = {
   lost: ["lost: silent until its session ended", (x, y, h) => svg("path", { class: "lost", d: `M${x - 5} ${y}h10l-5 ${Math.min(h, 11)}z` })],
   crashed: ["crashed: its connection was gone, then its session", (x, y, h) => svg("path", { class: "crashed", d: `M${x - 4} ${y + h / 2 - 4}l8 8m0 -8l-8 8` })],
   broken: ["broken, by this page", (x, y, h) => svg("path", { class: "broken", d: `M${x} ${y + h / 2 - 6}l5 6l-5 6l-5 -6z` })],
-  "": ["ended, it is not known how", (x, y, h) => svg("circle", { class: "not-known", cx: x, cy: y + h / 2, r: 3.5 })],
+  "": ["ended, not known how", (x, y, h) => svg("circle", { class: "not-known", cx: x, cy: y + h / 2, r: 3.5 })],
 };
 
-// scale is where a time is in a drawing that is so wide, and ends so many
+// scale tells where a time is in a drawing that is so wide, and ends ahead
 // seconds from now.
 function scale(width, ahead = 0) {
   const to = now() + ahead, from = now() - place.r * 60;
@@ -159,8 +161,8 @@ function hatched(width, height, y = 0) {
   return [svg("defs", {}, pattern), svg("rect", { class: "unknown", x: 0, y, width, height, fill: `url(#${id})` })];
 }
 
-// bars draws who held, as far as it is known. The intervals of one lane do not
-// overlap, except in what can be held by several.
+// bars draws who held, as far as it is known. Intervals of one lane overlap
+// only if several can hold it.
 function bars(sc, intervals, y, height, labels) {
   const all = [...hatched(sc.width, height, y)];
   const ends = [];
@@ -193,7 +195,7 @@ function lasting(i) {
   return i.end ? "for " + between(i.end[0] - i.begin[1], i.begin[0] ? i.end[1] - i.begin[0] : undefined) : "since " + age(now() - i.begin[1]);
 }
 
-// waiters draws how many waited, as far as a look has shown it.
+// waiters draws how many waited, as far as looks have shown it.
 function waiters(sc, steps, y, height) {
   const most = Math.max(1, ...steps.map((s) => s.waiting));
   return steps.filter((s) => s.waiting > 0 && s.to >= sc.from).map((s) => {
@@ -204,7 +206,7 @@ function waiters(sc, steps, y, height) {
   });
 }
 
-// plot draws lines of what was so from look to look, and of what it is below.
+// plot draws values from look to look as lines, and a limit.
 function plot(sc, lines, height, unit, limit) {
   const most = Math.max(1, limit ?? 0, ...lines.flatMap((l) => l.steps.filter((s) => s.to >= sc.from).map((s) => s.value)));
   const y = (v) => height - 2 - (v / most) * (height - 14);
@@ -242,8 +244,8 @@ function axis(sc, y) {
   return all;
 }
 
-// ticks draws the attempts of a ledger, or the slots of a schedule: those that
-// ran, those that were left out, and the next one. What came before the oldest
+// ticks draws the attempts of a ledger, or the slots of a schedule: slots that
+// ran, slots that were left out, and the next one. What came before the oldest
 // record is not known.
 function ticks(sc, { jobs, schedule }, skips, height) {
   const y = height / 2, oldest = Math.min(...jobs.map((j) => j.due || j.begun)), next = schedule?.next;
@@ -274,20 +276,21 @@ function ticks(sc, { jobs, schedule }, skips, height) {
   return all;
 }
 
-// leftOut says which slots were left out, as far as it is known.
+// leftOut says how many slots were left out, and between which times.
 function leftOut([after, until, n, atUntil]) {
   if (atUntil && n === 1) return "left out: " + clockOf(until);
   return (atUntil ? n + " left out, the last at " + clockOf(until) + ", after " : n + " left out, before " + clockOf(until) + " and after ") + clockOf(after);
 }
 
-// earlier is how many slots of a schedule were left out, it is not known when.
+// earlier is how many slots of a schedule were left out at times that are not
+// known.
 const earlier = (row) => (row.recipe.schedule?.left_out ?? 0) - skipsOf(row).reduce((n, s) => n + s[2], 0);
 const skipsOf = (row) => seen.skips[row.path] ?? [];
 
 const lateAfter = 5; // seconds
 const lateness = (job) => (job.due && job.begun ? job.begun - job.due : 0);
 
-// strip draws the keys of shards, coloured by who has them.
+// strip draws the keys of shards, coloured by owner.
 function strip(width, recipe, height) {
   const keys = recipe.keys, each = width / keys.length;
   return keys.map((k, n) => {
@@ -297,8 +300,8 @@ function strip(width, recipe, height) {
 }
 
 // keyCell draws a key: filled if somebody has it, with an arrow if it moves,
-// crossed if its owner is silent, and a dashed frame if nobody has it, or not
-// yet.
+// crossed if its owner is silent, and as a dashed frame if nobody has it, or if
+// it is still to come.
 function keyCell({ key, state, owner, to, from }, x, y, w, h) {
   const said = state === "coming" ? "comes from " + from : (owner || "nobody") + (to ? ", moves to " + to : "") + (from ? ", came from " + from : "") + (state === "silent" ? ", silent" : "");
   const framed = state === "unowned" || state === "coming";
@@ -311,9 +314,9 @@ function keyCell({ key, state, owner, to, from }, x, y, w, h) {
   return cell;
 }
 
-const mostLabelled = 400; // keys, which are small squares otherwise
+const mostLabelled = 400; // keys; more are small squares without labels
 
-// grid draws the members of shards as columns, and keys as cells in them.
+// grid draws the members of shards as columns, with their keys as cells.
 function grid(width, row, since) {
   const columns = shape.columns(row.recipe, seen.silent), came = shape.cameFrom(row.intervals, since);
   const beside = Math.max(1, Math.min(columns.length, Math.floor(width / 84))), wide = Math.min(190, width / beside), cell = wide - 6;
@@ -370,7 +373,7 @@ function seatTable(row) {
 
 const exclusive = ["lock", "rwlock", "election", "barrier", "unknown", "mixed", ""];
 
-// picture is the small drawing of a row: what changes in what is there.
+// picture is the small drawing of a row: what changed.
 function picture(row, width, height) {
   const sc = scale(width), r = row.recipe;
   const steps = shape.steps(row.points, seen);
@@ -382,7 +385,7 @@ function picture(row, width, height) {
   return [...bars(sc, row.intervals, 0, height - 7, true), ...waiters(sc, steps, height - 6, 6)];
 }
 
-// saying says in a few words who has it, and since when.
+// saying says in a few words who has a path, and since when.
 function saying(row) {
   const r = row.recipe;
   if (!r) return "nobody; nothing is there any more";
@@ -415,8 +418,8 @@ function scheduleOf(r) {
   return text.join(", ");
 }
 
-// since is for how long a contender holds, if that is known, or else how long
-// its node is there, its wait included.
+// since is how long a contender has held, if that is known, or else how long
+// its node has been there, its wait included.
 function since(row, c) {
   const i = row.lasts.get(c.node);
   if (!i?.begin[0]) return c.made ? "there for " + age(now() - c.made) : "";
@@ -424,10 +427,11 @@ function since(row, c) {
   return (most - least > Math.max(3, most / 10) ? "for at most " : "for ") + age(most);
 }
 
-// silence is a bar of how long a client has been silent, in its session's time.
+// silence is a bar of how long a client has been silent, against its session
+// timeout.
 function silence(session) {
   const is = seen.silent[session];
-  if (!is) return ["heard of", "quiet"];
+  if (!is) return ["no", "quiet"];
   const [from, timeout] = is;
   const silent = Math.max(0, now() - from), part = Math.min(1, silent / timeout);
   return { of: [session, Math.round(part * 100), timeout], make: () => {
@@ -493,7 +497,7 @@ function updateRow(element, row) {
 
 // --- what an open row shows
 
-// drawBody shows everything about a path: pictures, and the same as tables.
+// drawBody shows everything about a path, as pictures and as tables.
 function drawBody(body, row) {
   const r = row.recipe;
   const parts = [];
@@ -530,7 +534,7 @@ function bigPicture(row, width) {
   }
   if (r?.keys?.length) {
     const lanes = Map.groupBy(row.intervals, (i) => i.lane ?? "");
-    const legend = "who has each key: → moves away, dashed comes or is nobody's, striped is of a silent member, notched on the left has come in the time shown";
+    const legend = "who has each key: → moves away; dashed: still to come, or nobody's; striped: its member is silent; notched on the left: came in the time shown";
     const drawing = [...r.keys].filter((k) => lanes.has(k.key)).slice(0, 60).flatMap((k, n) => [...bars(sc, lanes.get(k.key), n * 15, 13, false), svg("text", { class: sc.x(lanes.get(k.key)[0].begin[1]) < 3 ? "on" : "", x: 3, y: n * 15 + 11 }, fitted(k.key, 90))]);
     return [make("div", "big", make("p", "quiet", legend), grid(width, row, sc.from)), figure("who had each key", Math.min(60, r.keys.length) * 15, drawing)];
   }
@@ -572,8 +576,8 @@ function keptTable(row) {
   return ["Kept for owners that are away", ["slot", "owner", "for"], row.recipe.slots.kept.map((k) => ({ key: k.slot, cells: [String(k.slot), k.owner, age(Math.max(0, k.until - now())) + " more"] }))];
 }
 
-// actions are the buttons beside one that is there: for all to see what it is,
-// and beside a holder to ask it to give up. What is done by force is elsewhere.
+// actions are the buttons beside a contender: one for its details, and beside a
+// holder one that asks it to give up. Force is in the details only.
 function actions(target, holds) {
   return { of: [target.node, target.session, target.owner, holds, acts], make: () => {
     const details = button("details", () => showNode(target));
@@ -634,7 +638,7 @@ function heldTable(row) {
   const lanes = row.intervals.some((i) => i.lane);
   const lines = row.intervals.slice(-mostLines).reverse().map((i) => ({ key: i.path + i.lane + i.node + i.begin, cells: [
     ...(lanes ? [i.lane] : []),
-    i.nobody ? [i.nobody === "sure" ? "nobody" : "nobody, whenever it was looked at", "quiet"] : swatched(i.owner || "unknown"),
+    i.nobody ? [i.nobody === "sure" ? "nobody" : "nobody, at the moments of looks", "quiet"] : swatched(i.owner || "unknown"),
     clockOf(i.begin[1]), i.end ? clockOf(i.end[0]) : "", lasting(i), i.nobody || !i.end ? "" : [marks[i.how ?? ""][0], i.how === "crashed" ? "bad" : i.how === "lost" ? "warn" : ""],
   ] }));
   return ["Who held it" + (row.intervals.length > mostLines ? ", the last " + mostLines : ""), [...(lanes ? ["key"] : []), "holder", "from", "until", "how long", "ended"], lines];
@@ -646,7 +650,7 @@ async function showNode(target) {
   set(at("node-owner"), target.owner || "unknown");
   const silent = seen.silent[target.session];
   const facts = [["path", target.path], ["node", target.node], ["session", target.session], ["address", target.address || "not known"],
-    ["there since", target.made ? clockOf(target.made) + ", " + age(now() - target.made) : "not known"], ["silent", silent ? age(now() - silent[0]) + " of " + age(silent[1]) : "no longer than is normal"]];
+    ["there since", target.made ? clockOf(target.made) + ", " + age(now() - target.made) : "not known"], ["silent", silent ? age(now() - silent[0]) + " of " + age(silent[1]) : "no longer than normal"]];
   at("node-facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", bdi(value))]));
   set(at("node-data"), "…");
   at("node-asks").replaceChildren(...(acts.includes("revoke") && target.session ? [actButton("revoke", target)] : []));
@@ -676,7 +680,8 @@ function dataOf(data) {
 
 // --- who waits for whom
 
-// drawCircles draws each circle as a ring of those who wait for each other.
+// drawCircles draws each circle as a ring of contenders that wait for each
+// other.
 function drawCircles(perhaps, circles) {
   at(perhaps + "circling").hidden = circles.length === 0;
   keyed(at(perhaps + "circles"), circles, (c) => c.map((w) => w.node).join(), () => make("li"), (element, circle) => {
@@ -800,10 +805,10 @@ function draw() {
   drawAxis();
   const notes = [plural(rows.length, "path", "paths"), plural(seen.looked_at, "node was", "nodes were") + " looked at"];
   if (seen.runs.length) notes.push("remembered since " + clockOf(Math.max(seen.runs[0][0], now() - seen.keep)));
-  if (seen.dropped) notes.push(plural(seen.dropped, "interval was", "intervals were") + " dropped before its time, because there were too many");
+  if (seen.dropped) notes.push(plural(seen.dropped, "interval was", "intervals were") + " dropped early, because there were too many");
   if (seen.more_recipes) notes.push(seen.more_recipes + " more paths are not shown: name a path further down");
   if (seen.left_out) notes.push(plural(seen.left_out, "node was", "nodes were") + " left out, with what is below (--most, --connect-timeout)");
-  if (seen.hidden.length > 0) notes.push("not to be listed: " + seen.hidden.join(", "));
+  if (seen.hidden.length > 0) notes.push("may not be listed: " + seen.hidden.join(", "));
   set(at("extent"), notes.join("; "));
 }
 
@@ -815,7 +820,7 @@ addEventListener("resize", () => draw());
 
 // --- asking
 
-// tell says how far what is shown can be trusted.
+// tell says whether what is shown is current.
 function tell(kind, state, detail) {
   at("state").className = kind;
   set(at("state"), state);
@@ -841,7 +846,7 @@ function show(answer) {
   document.body.dataset.state = answer.old ? "old" : "live";
 }
 
-// look asks, and asks again while the page is looked at.
+// look asks for the state, again and again while the page is visible.
 let looking = false;
 async function look() {
   if (looking || document.hidden) return;
@@ -867,7 +872,8 @@ document.addEventListener("visibilitychange", () => {
   look();
 });
 
-// ask has an act confirmed, of what was shown when it was asked for.
+// ask asks to confirm an act on the target that was shown when its button was
+// pressed.
 function ask(act, target) {
   const [question, warning] = questions[act];
   const { path, node, session, owner } = target;
@@ -929,7 +935,7 @@ document.addEventListener("keydown", (e) => {
   }
 });
 
-const signs = [["c0", "held; one colour is one owner"], ["gap", "nobody held it, for so long"], ["looks", "nobody held it whenever it was looked at"], ["unknown", "not known"],
+const signs = [["c0", "held; one colour is one owner"], ["gap", "nobody held it, and for how long"], ["looks", "nobody held it at the moments of looks"], ["unknown", "not known"],
   ...Object.entries(marks).map(([how, [text]]) => [how, text])];
 at("signs").append(...signs.map(([kind, text]) => {
   const drawing = svg("svg", { "aria-hidden": "true" });

@@ -1,7 +1,7 @@
-// What the page shows, made from what was seen: plain data, no elements.
+// Makes from the state of the servers what the page shows: plain data, no
+// elements.
 
-// shown makes what nobody would see, or what would turn the text around it,
-// visible.
+// shown escapes invisible and bidirectional characters.
 export function shown(text) {
   return String(text ?? "").replace(/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu,
     (c) => "\\u{" + c.codePointAt(0).toString(16) + "}");
@@ -18,7 +18,7 @@ export function age(seconds) {
     (i === 0 ? Math.floor(whole / size) : Math.floor((whole % parts[first][0]) / size)) + " " + unit).join(" ");
 }
 
-// between is a length of time of which its least and its most are known.
+// between is a length of time between its least and its most, in seconds.
 export function between(least, most) {
   least = Math.max(0, least);
   if (most === undefined) return "at least " + age(least);
@@ -29,7 +29,7 @@ export function plural(n, one, more) {
   return n + " " + (n === 1 ? one : more);
 }
 
-// families are what people call the recipes, by kind.
+// families are the names of the recipes for people, by kind.
 const families = {
   lock: ["lock", "locks"], rwlock: ["shared lock", "shared locks"], semaphore: ["semaphore", "semaphores"], election: ["election", "elections"],
   slots: ["slots", "slots"], group: ["group", "groups"], doublebarrier: ["double barrier", "double barriers"], barrier: ["barrier", "barriers"],
@@ -41,8 +41,7 @@ export function family(kind, more) {
   return (families[kind] ?? [kind, kind])[more ? 1 : 0];
 }
 
-// merged is what was seen with a patch of it: of the object, and of the objects
-// in it.
+// merged applies a patch to seen: to the object, and to the objects in it.
 export function merged(seen, patch) {
   for (const [name, value] of Object.entries(patch)) {
     const was = seen[name];
@@ -59,8 +58,8 @@ export function merged(seen, patch) {
   return seen;
 }
 
-// past arranges what is remembered by path: intervals and points in their
-// order, and the kind of what was there.
+// past arranges by path what is remembered: intervals and points in their
+// order, and the last kind.
 export function past(seen) {
   const paths = new Map();
   const at = (path) => {
@@ -82,8 +81,8 @@ function point([at, holders, waiting, items, hand, dead, oldest, put, taken]) {
   return { at, holders, waiting, items, hand, dead, oldest, put, taken };
 }
 
-// until is when it was seen last that an interval lasts, or its end at the
-// earliest.
+// until is the earliest end of an interval, or the last look at it if it still
+// lasts.
 export function until(i, seen) {
   if (i.end) return i.end[0];
   return seen.unseen[i.path] ?? lastLook(seen);
@@ -93,8 +92,8 @@ export function lastLook(seen) {
   return seen.runs.length ? seen.runs[seen.runs.length - 1][1] : 0;
 }
 
-// steps are the stretches of time in which something was so, from look to look:
-// none where nobody looked.
+// steps are the stretches of time of points, from look to look; there is none
+// while nobody looked.
 export function steps(points, seen) {
   const all = [];
   for (const [n, p] of points.entries()) {
@@ -105,10 +104,10 @@ export function steps(points, seen) {
   return all;
 }
 
-const wraps = 2 ** 32; // the servers' counters do, at half of it
+const wraps = 2 ** 32; // the servers' counters wrap at half of it
 const since = (a, b) => (b - a + wraps) % (wraps / 2);
 
-// rates are how many items came and went in a second between the points of a
+// rates are how many items a second came and went between two points of a
 // queue.
 export function rates(points) {
   return points.slice(1).map((p, n) => {
@@ -118,7 +117,8 @@ export function rates(points) {
   });
 }
 
-// grows reports whether more comes to a queue than goes, for the last minutes.
+// grows reports whether more items came to a queue than went, in the last 5
+// minutes.
 export function grows(points, now) {
   const recent = points.filter((p, n) => p.at >= now - 300 || points[n + 1]?.at > now - 300);
   if (recent.length < 2) return false;
@@ -126,7 +126,7 @@ export function grows(points, now) {
   return last.items >= first.items + Math.max(3, first.items / 10) && since(first.put, last.put) > since(first.taken, last.taken);
 }
 
-// rowsOf are the lines of the page: each path with what is there, and was.
+// rowsOf are the rows of the page: each path with its present and its past.
 export function rowsOf(seen, now) {
   const before = past(seen);
   const inCircle = new Set(seen.circles.flat().map((w) => w.path));
@@ -135,7 +135,7 @@ export function rowsOf(seen, now) {
   const rows = [];
   for (const path of new Set([...Object.keys(seen.recipes), ...before.keys()])) {
     const recipe = seen.recipes[path];
-    if (recipe?.of || !recipe && keepers.some((keeper) => path.startsWith(keeper + "/"))) continue; // it is a part of another
+    if (recipe?.of || !recipe && keepers.some((keeper) => path.startsWith(keeper + "/"))) continue; // it is the lock of a key
     const { intervals, points, kind } = before.get(path) ?? { intervals: [], points: [], kind: "" };
     const contenders = recipe?.contenders ?? [];
     const holders = contenders.filter((c) => c.holds);
@@ -153,13 +153,13 @@ export function rowsOf(seen, now) {
   return rows;
 }
 
-// keyState is how a key of shards stands.
+// keyState is the state of a key of shards.
 export function keyState(k, silent) {
   return !k.owner ? "unowned" : silent[k.session] ? "silent" : k.moving ? "moving" : "owned";
 }
 
-// columns are the members of shards, and nobody if nobody has some keys: each
-// with the keys that it has, and those that come to it.
+// columns are the members of shards, and nobody if some keys have no owner:
+// each with the keys that it has, and the keys still to come.
 export function columns({ members, keys }, silent) {
   const owners = [...new Set([...members, ...keys.map((k) => k.owner)])].filter(Boolean);
   if (keys.some((k) => !k.owner)) owners.push("");
@@ -172,7 +172,7 @@ export function columns({ members, keys }, silent) {
   }));
 }
 
-// cameFrom are the members from which keys have come since a time.
+// cameFrom maps each key that moved since a time to its former owner.
 export function cameFrom(intervals, from) {
   const came = new Map(), last = new Map();
   for (const i of intervals.filter((i) => !i.nobody)) {
@@ -184,8 +184,8 @@ export function cameFrom(intervals, from) {
 }
 
 // seats are the places of a double barrier's round: who is in, who waits for it
-// to begin, and who is missing. A missing one has the name of one who was in
-// this round, or the last, as far as that was seen.
+// to begin, and who is missing. A missing member has the name of somebody who
+// was in this round, or the last, if that was seen.
 export function seats({ recipe: { round }, contenders, intervals, lasts }) {
   const places = { inside: round.open, finished: round.open, waits: !round.open };
   const all = contenders.filter((c) => places[c.state])
@@ -198,7 +198,7 @@ export function seats({ recipe: { round }, contenders, intervals, lasts }) {
   return all;
 }
 
-// chips are what there is and what is odd, each a filter.
+// chips count rows by state; each is a filter.
 export const chips = {
   held: ["held", "held", (r) => r.holders.length > 0],
   waited: ["waited for", "waited for", (r) => r.waiting > 0],
@@ -226,7 +226,7 @@ function hasAll({ path, contenders, recipe, intervals }, words) {
   return words.every((w) => text.includes(w));
 }
 
-// chosen are the rows that are to be shown, in their order.
+// chosen are the rows to show, in their order.
 export function chosen(rows, { q, f, k, s }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   return rows
@@ -234,9 +234,9 @@ export function chosen(rows, { q, f, k, s }) {
     .sort((a, b) => (orders[s] ?? orders.trouble)(a, b) || (a.path < b.path ? -1 : 1));
 }
 
-// chains puts those who wait below what they wait for: a hold ends after the
-// grants that were asked for under it. Each hold and wait has its followers
-// once; holds of circles begin chains of their own.
+// chains puts waiters below what they wait for; a hold ends after the waits
+// made under it. Each hold and wait has its followers once; holds of circles
+// begin chains of their own.
 export function chains(waits) {
   const followers = Map.groupBy(waits, (w) => w.for_node);
   const later = new Set(waits.flatMap((w) => [w.node, ...w.delays]));
@@ -252,8 +252,8 @@ export function chains(waits) {
   });
 }
 
-// around puts the waits of a circle in an order in which each waits for the
-// next, as far as that can be.
+// around orders the waits of a circle so that each waits for the next, as far
+// as possible.
 export function around(waits) {
   const rest = [...waits];
   const all = rest.splice(0, 1);
@@ -264,7 +264,7 @@ export function around(waits) {
   return all;
 }
 
-// colour is one of eight, the same for one owner everywhere.
+// colour is one of eight classes, always the same for an owner.
 export function colour(owner) {
   let n = 0;
   for (const c of owner ?? "") n = (n * 31 + c.codePointAt(0)) % 9973;
