@@ -69,7 +69,7 @@ func TestMembersEnterTogetherAndLeaveTogether(t *testing.T) {
 	})
 }
 
-// finished waits until the members have told that they are.
+// finished waits until the members' nodes show that they have finished.
 func finished(t *testing.T, w *zktest.World, members ...*doublebarrier.Member) {
 	t.Helper()
 	for _, m := range members {
@@ -409,8 +409,8 @@ func TestProofNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	}
 }
 
-// Between the listing of a removal and its transaction a round of others
-// comes and goes, which deletes what was listed.
+// Between a removal's listing and its transaction, others begin and end a
+// round, which deletes what was listed.
 func TestABarrierThatIsSaidToBeRemovedIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)

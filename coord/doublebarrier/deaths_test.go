@@ -104,7 +104,7 @@ func TestWhenTheMonitorDiesTheNextTakesOver(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		const n = 5
 		members := round(t, several(t, w, n)...)
-		// All but the last are done, and the first looks after the others.
+		// All but the last are done, and the first is the monitor.
 		var left []<-chan error
 		for _, m := range members[:n-1] {
 			left = append(left, leaving(t.Context(), m))
@@ -233,7 +233,7 @@ func (c chance) of(percent int, salt string, parts ...int64) bool {
 
 // shake makes the server a bad one: every request may be late, its reply and
 // its events too, and some are lost before or after they were carried out. All
-// of it depends on the seed, and so does in which order things happen.
+// of it depends on the seed, as does the order in which things happen.
 func (c chance) shake(srv *zkembed.Server) (lost []*zkembed.Fault) {
 	strike := func(percent int, salt string, a zkembed.Action, ops ...zkembed.Op) *zkembed.Fault {
 		return srv.Inject(zkembed.Match{Ops: ops, Func: func(r zkembed.Request) bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// lasts is longer than anything takes that no fault holds up, and shorter than
-// what makes a session end.
+// lasts is longer than anything that no fault holds up takes, and too short for
+// a session to end.
 const lasts = 2 * time.Second
 
 // pool opens n clients and returns them with each one's view of the barrier /b.
@@ -64,7 +64,7 @@ func (b bubble) begun(n int) ([]*coord.Client, []*doublebarrier.Member) {
 	return cs, entered(b, b.enter(bs...)...)
 }
 
-// Whatever single request is lost, or its reply: three members get through two
+// Whichever single request or reply is lost, three members get through two
 // rounds, and every member finishes.
 func TestProofNoSingleLossHangsOrSplitsARound(t *testing.T) {
 	for name, apart := range map[string]bool{"listed along": false, "listed apart": true} {
@@ -131,7 +131,8 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 	})
 }
 
-// It goes while the transaction that is to begin the round is on its way.
+// The node ready goes while the transaction that begins the round is on its
+// way.
 func TestAReadyThatGoesBeforeTheRoundBeginsIsMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 1)
@@ -155,8 +156,8 @@ func TestOneMemberTooManyIsToldSo(t *testing.T) {
 	})
 }
 
-// The list that was made along with its create shows the members of the round
-// that began just before, and they die before it has read of that.
+// The listing made along with the third one's create shows the members of a
+// round that has just begun, and they die before it reads ready.
 func TestAMemberIsNotLateForARoundThatCrashedAsItCame(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(4, 2)
@@ -195,8 +196,8 @@ func TestAMemberThatWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing
 	})
 }
 
-// A member that hears of the end only when later rounds have come and gone
-// still gets its round's outcome.
+// A member that learns of the end only after later rounds still gets its
+// round's outcome.
 func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(5, 3)
@@ -226,8 +227,8 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 		cs, bs := b.pool(4, 2)
 		b.Server.AddFollower(2*time.Second, cs[2].Info().SessionID)
 		through(t, b.enter(bs[:2]...)...)
-		// For two seconds its server shows the round open and its members
-		// there.
+		// For two seconds the newcomer's server shows the round open and its
+		// members there.
 		third := entering(b.Context(), bs[2])
 		time.Sleep(lasts)
 		pending(t, "came to an end", third)
@@ -236,8 +237,8 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 }
 
 func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
-	// Each call is given up after each of its steps, the server answering
-	// nothing any more from then on, or only late.
+	// Each call is given up after each of its steps; from then on the server
+	// answers nothing, or late.
 	for name, trouble := range map[string]func(srv *zkembed.Server) (heal func()){
 		"silent": func(srv *zkembed.Server) func() { return srv.Partition(zkembed.Cut{}).Heal },
 		"down":   func(srv *zkembed.Server) func() { srv.Stop(); return srv.Resume },
@@ -260,8 +261,8 @@ func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 	}
 }
 
-// givesUp makes a call that has a second, and has trouble begin after so many
-// of its steps, each of which takes a millisecond.
+// givesUp makes a call with a second to run, and begins the trouble after so
+// many of its steps of a millisecond each.
 func (b bubble) givesUp(step int, call func(context.Context) error, trouble func() (heal func())) {
 	b.Helper()
 	const limit, grace = time.Second, 50 * time.Millisecond
@@ -307,8 +308,8 @@ func TestClosingTheClientEndsWhoWaits(t *testing.T) {
 	})
 }
 
-// Of many who wait for the next round, only the first hears of the going of the
-// members inside.
+// Of many who wait for the next round, only the first is woken when members
+// inside go.
 func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 	const n, many = 10, 60
 	inCalm(t, n+many, func(t *testing.T, b bubble, clients []*coord.Client) {
@@ -343,7 +344,7 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 	})
 }
 
-// tour is how long a packet is on its way over a far link, there and back.
+// tour is the round trip of a long link.
 const tour = 4 * time.Millisecond
 
 func TestARoundTakesAConstantAndSmallNumberOfRoundTripsInARow(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// reasons are those that each was told, which are the same.
+// reasons returns the reasons that all were told, which must be the same.
 func reasons(t *testing.T, told ...error) map[int]string {
 	t.Helper()
 	var first *doublebarrier.IncompleteError

@@ -30,7 +30,7 @@ func gathering(t *testing.T, m *doublebarrier.Member, result []byte) <-chan coor
 	return coordtest.Begin(t.Context(), func(ctx context.Context) ([][]byte, error) { return m.Gather(ctx, result) })
 }
 
-// names returns what stands below the barrier /b.
+// names returns the nodes below the barrier /b.
 func (b bubble) names(c *coord.Client) []string {
 	b.Helper()
 	names, err := c.Children(b.Context(), "/b")
@@ -233,7 +233,8 @@ func TestAllNDoNotWaitForTheLastCall(t *testing.T) {
 	})
 }
 
-// The one whose arrival made the number has died: the next to come calls.
+// The member whose arrival completed the least number has died: the next one to
+// come makes the last call.
 func TestTheLastCallOfAMemberThatDiesIsMadeByTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 4, doublebarrier.AtLeast(2, 10*time.Second))
@@ -247,7 +248,7 @@ func TestTheLastCallOfAMemberThatDiesIsMadeByTheNext(t *testing.T) {
 	})
 }
 
-// All members of a round die; fewer come than it had.
+// All members of a round die, and fewer come afterwards.
 func TestAfterARoundThatCrashedTheLeastNumberIsEnough(t *testing.T) {
 	const lastCall = 10 * time.Second
 	for name, before := range map[string]bool{"who come afterwards": false, "who have waited": true} {

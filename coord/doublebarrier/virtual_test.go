@@ -38,8 +38,8 @@ func TestAMemberThatDiesBeforeItHasFinishedIsMissing(t *testing.T) {
 	})
 }
 
-// It saw the size that it wants, and its node is made only after one who
-// saw nobody there has set another.
+// The late member saw the size that it wants; its node is made only after
+// another client, which saw nobody there, has set another size.
 func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, two := b.pool(3, 2)
@@ -58,8 +58,8 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 	})
 }
 
-// The reply to the close is lost, and when it is repeated the next round is
-// open already, with the one that closes still there.
+// The reply to the request that closes the round is lost. When it is repeated,
+// the next round is open already, and the member that closes is still there.
 func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
@@ -82,9 +82,8 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 	})
 }
 
-// The connection is lost with the answer to the mark of the last to finish, and
-// so is the watch on ready; the first closes the round before the last reads
-// ready again.
+// The answer to the last member's mark is lost with its connection and its
+// watch on ready; the first closes the round before the last reads ready again.
 func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)
@@ -123,7 +122,7 @@ func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
 	})
 }
 
-// expireUnheard ends the session of a client, which hears of that only after
+// expireUnheard ends the session of a client, which learns of that only after
 // the server is healed.
 func (b bubble) expireUnheard(c *coord.Client) {
 	b.Helper()
@@ -133,8 +132,8 @@ func (b bubble) expireUnheard(c *coord.Client) {
 	time.Sleep(lasts)
 }
 
-// Its session is over, and the others have left without it, before it hears of
-// that.
+// The member's session is over, and the others have left without it, before it
+// learns of that.
 func TestAMemberThatHearsOfItsLossAfterTheEndLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)
@@ -178,8 +177,8 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 	}
 }
 
-// The context is the member's own, and so ends with it: here when the client
-// hears that its session is over, while Leave waits for a connection.
+// The context is the member's, and ends with it: here when the client learns
+// that its session is over, while Leave waits for a connection.
 func TestLeaveReportsALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)
@@ -205,7 +204,8 @@ func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 	})
 }
 
-// It was cut off, the round ended without it, and the barrier was removed.
+// The member was cut off, the round ended without it, and the barrier was
+// removed.
 func TestAMemberThatLostItsPlaceGetsAnErrorAlsoWhenTheBarrierIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(2)

@@ -389,8 +389,9 @@ func total(all []spent) (requests int) {
 	return requests
 }
 
-// ordinary is the most that a member spent, one left out: the opener, or the
-// monitor. Which one that is is known, or it is the one that spent most.
+// ordinary returns the most that any member but the special one spent: that is
+// the opener or the monitor. If it is not given, it is the member with the most
+// requests.
 func ordinary(all []spent, special ...int) (most spent) {
 	if len(special) == 0 {
 		busiest := slices.MaxFunc(all, func(x, y spent) int { return x.requests - y.requests })
@@ -442,8 +443,8 @@ func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T)
 	}
 }
 
-// Members die one after the other while the others wait to leave, the monitor
-// first each time: each death costs the others little, and wakes only the next.
+// While members wait to leave, the monitor dies, and then the next one, and so
+// on: each death costs the others little, and wakes only the next.
 func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 	const n, deaths = 40, 10
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
@@ -477,8 +478,8 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 	})
 }
 
-// The first member of two sees the second by the time that it looks around.
-// Only the second completes the number.
+// The first member of two sees the second when it looks. Only the second
+// completes the round.
 func TestOneMemberAloneTriesToBeginTheFirstRound(t *testing.T) {
 	inCalm(t, 2, func(t *testing.T, b bubble, clients []*coord.Client) {
 		slow := b.Server.Inject(zkembed.Match{

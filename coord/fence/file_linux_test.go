@@ -26,8 +26,8 @@ func TestAWaitForTheLockOfAFileEndsWithItsContext(t *testing.T) {
 	require.NoError(t, p.write(t.Context(), "second", 42))
 }
 
-// One who waits for the lock of a file that is removed meanwhile takes the next
-// file of that name: no token is kept where nobody looks.
+// A call that waits for the lock of a file that is removed meanwhile takes the
+// next file of that name: no token is kept where nobody looks.
 func TestATokenIsNotWrittenIntoAFileThatWasForgotten(t *testing.T) {
 	dir := t.TempDir()
 	store, path := fence.Dir(dir), filepath.Join(dir, "r.fence")
@@ -53,7 +53,7 @@ func lockFile(t *testing.T, path string) (unlock func()) {
 	return func() { require.NoError(t, f.Close()) }
 }
 
-// opened tells whether this process has the file open so many times.
+// opened reports whether this process has the file open at least so many times.
 func opened(t *testing.T, path string, times int) bool {
 	t.Helper()
 	open, err := filepath.Glob("/proc/self/fd/*")

@@ -58,8 +58,8 @@ func TestAFileIsReplacedOnlyWithATokenThatIsNotOlder(t *testing.T) {
 	require.Len(t, late, 2, "what was refused is where it was")
 }
 
-// The token is on disk before the rename: who fails in between has shut out the
-// older ones.
+// The token is on disk before the rename: a rename that fails after that has
+// shut out older tokens.
 func TestAFailedRenameLetsNoOlderTokenIn(t *testing.T) {
 	p := newPlace(t)
 	require.NoError(t, p.write(t.Context(), "first", 41))
@@ -81,8 +81,8 @@ func TestAFileWhoseTokenCannotBeReadIsNotReplaced(t *testing.T) {
 	}
 }
 
-// Writers that come in any order: at the end, the newest one's file is in
-// place, and in between the tokens in place never fall.
+// Writers come in any order: at the end, the newest one's file is in place, and
+// until then the tokens in place never fall.
 func TestWritersOfOneFileTakeTurns(t *testing.T) {
 	p := newPlace(t)
 	const writers, each = 8, 10
@@ -107,7 +107,7 @@ func TestWritersOfOneFileTakeTurns(t *testing.T) {
 	}
 }
 
-// Its first write may have failed before it was on disk.
+// The token's first write may have failed before it was on disk.
 func TestAKnownTokenIsWrittenToDiskAgain(t *testing.T) {
 	p := newPlace(t)
 	require.NoError(t, p.write(t.Context(), "first", 41))
@@ -119,7 +119,7 @@ func TestAKnownTokenIsWrittenToDiskAgain(t *testing.T) {
 	require.NotEqual(t, long.Unix(), info.ModTime().Unix())
 }
 
-// A name may be as long as a file's name, which has more than the name in it.
+// A name may be as long as a file's name, which has a suffix, too.
 func TestAStoreOfFilesTakesEachNameThatIsValid(t *testing.T) {
 	store := fence.Dir(t.TempDir())
 	token := int64(41)

@@ -22,7 +22,7 @@ import (
 )
 
 // liar stands between a client and a server, and changes the body of the next
-// reply to a request that is like the one told.
+// reply to a request like the given one.
 type liar struct {
 	mu     sync.Mutex
 	op     int32

@@ -24,8 +24,8 @@ func TestAListingIsKeptOnlyWhileSeveralShareIt(t *testing.T) {
 	require.Empty(t, ls.of)
 }
 
-// A connection that is gone before the Keeper has looked was a connection: the
-// session has lost its servers, it is not without any from the start.
+// A connection that ends before the Keeper looks counts as a connection: the
+// session has lost its servers, not lacked them from the start.
 func TestAConnectionThatIsGoneBeforeItWasSeenIsNoFirstConnectionThatTakesLong(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder

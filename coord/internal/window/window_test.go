@@ -173,7 +173,7 @@ func TestNoScheduleOfWritesThatSurvivesTheSameOutageIsCheaper(t *testing.T) {
 	}
 }
 
-// Before each probe is answered, so much of the window is left: what a hold
+// Before each probe is answered, as much of the window is left as a hold
 // survives, less the time to connect again.
 func TestProbesKeepEnoughOfTheWindowOpen(t *testing.T) {
 	for tick, share := range map[time.Duration]float64{0: 0.35, timeout / 2: 0.35, timeout / 5: 0.5, timeout / 50: 0.55} {

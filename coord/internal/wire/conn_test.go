@@ -67,8 +67,7 @@ func (l link) greets(t *testing.T) {
 	l.read(t)
 }
 
-// handshake opens the connection. What the library reads next comes out of
-// ended.
+// handshake opens the connection. ended gets what the library reads next.
 func (l link) handshake(t *testing.T) (ended chan error) {
 	t.Helper()
 	l.greets(t)
@@ -280,8 +279,8 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A server that answered nothing on the connection before may be busy: it gets
-// all the time that there is for its first reply, and no more for the others.
+// A server that did not answer on the connection before may be busy: its first
+// reply gets all the time there is, later ones do not.
 func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 	onLink(t, func(t *testing.T, l link) {
 		l.Patient = true

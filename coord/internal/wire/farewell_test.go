@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Servers may answer nobody who has presented no credential.
+// Servers may refuse a client that presents no credential.
 func TestAFarewellPresentsTheCredentialsAndCloses(t *testing.T) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _, _ = near.Close(), far.Close() })

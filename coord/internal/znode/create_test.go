@@ -29,7 +29,7 @@ func TestANodeWhoseReplyIsLostIsFoundAgain(t *testing.T) {
 	})
 }
 
-// Another node of the session has a name of the same beginning.
+// Another node of the session has a name that begins alike.
 func TestANodeThatWasNotMadeIsMadeByTheNextAttempt(t *testing.T) {
 	each(t, func(s *scene, n *znode.Node) {
 		other := &znode.Node{Dir: "/d", Stem: "_c_00000000-0000-8000-8000-000000000000-lock-"}
@@ -49,7 +49,7 @@ func TestANodeThatWasNotMadeIsMadeByTheNextAttempt(t *testing.T) {
 	})
 }
 
-// Its server throttles a request instead of carrying it out.
+// A server throttles a request instead of carrying it out.
 func TestAThrottledCreateIsSentAgainAndNothingIsLookedFor(t *testing.T) {
 	each(t, func(s *scene, n *znode.Node) {
 		refused := s.creates(3, zkembed.ReplyError(zkembed.CodeThrottledOp))
@@ -63,7 +63,7 @@ func TestAThrottledCreateIsSentAgainAndNothingIsLookedFor(t *testing.T) {
 	})
 }
 
-// A program that starts again may meet the node of its session before.
+// A program that starts again may meet the node of its former session.
 func TestTheSameNodeOfAnotherSessionIsNotTakenForOurs(t *testing.T) {
 	inBubble(t, func(s *scene) {
 		other := s.Open()
@@ -92,7 +92,7 @@ func TestANodeThatWasAskedForBeforeItIsFoundIsOurs(t *testing.T) {
 	})
 }
 
-// Whoever has data of its own there made another node.
+// A node with other data is another claim's.
 func TestANodeOfOtherDataIsNotTakenForOurs(t *testing.T) {
 	inBubble(t, func(s *scene) {
 		n, other := nodes["name and data"](), nodes["name and data"]()
@@ -105,8 +105,7 @@ func TestANodeOfOtherDataIsNotTakenForOurs(t *testing.T) {
 	})
 }
 
-// Nothing of a create is left to chance once its caller has gone: the outcome
-// is known when it returns.
+// A create whose caller has gone returns only once its outcome is known.
 func TestNoAttemptBeginsWhenTheCallerHasGone(t *testing.T) {
 	each(t, func(s *scene, n *znode.Node) {
 		ctx, cancel := context.WithCancel(s.Context())

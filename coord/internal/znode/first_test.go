@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// calm is an owner whose node nobody touches, until it leaves.
+// calm is an owner whose node nobody touches.
 type calm struct{ leaving bool }
 
 func (*calm) Deleted()        {}

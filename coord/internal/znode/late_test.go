@@ -34,7 +34,7 @@ func TestOfANodeThatIsMadeTwiceOneStays(t *testing.T) {
 	})
 }
 
-// The name is another node's of the session by then.
+// By then the name belongs to another node of the session.
 func TestANodeThatHasTheNameOfALateOneIsLeftAlone(t *testing.T) {
 	inBubble(t, func(s *scene) {
 		n := nodes["name and data"]()

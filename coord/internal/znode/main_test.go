@@ -112,8 +112,8 @@ func (s *scene) create(ctx context.Context, n *znode.Node) error {
 	}, nil, n)
 }
 
-// givenUp has the node's create be carried out late, and its caller give up
-// before.
+// givenUp creates the node so that the create is carried out late, after its
+// caller has given up.
 func (s *scene) givenUp(n *znode.Node, late time.Duration) {
 	s.Helper()
 	fault := s.creates(1, zkembed.CarryOutLate(late))
@@ -127,7 +127,7 @@ func (s *scene) givenUp(n *znode.Node, late time.Duration) {
 	require.Equal(s, 1, fault.Fired())
 }
 
-// creates makes a fault strike so many creates of the session; 0 is all.
+// creates injects a fault into so many creates of the session; 0 means all.
 func (s *scene) creates(times int, a zkembed.Action) *zkembed.Fault {
 	return s.Server.Inject(zkembed.Match{Session: s.ID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpCreate2}, Times: times}, a)
 }
@@ -142,7 +142,7 @@ func (s *scene) there() (paths []string) {
 	return paths
 }
 
-// counts returns how often the host has told of something.
+// counts returns how often the host was told of an event.
 func (s *scene) counts(of znode.Event) (n int) {
 	for range len(s.told) {
 		e := <-s.told
