@@ -18,7 +18,8 @@ import (
 const (
 	// An attempt to connect keeps the next server waiting for dialLimit. Then
 	// it goes on while others are tried, each of its steps (name server, TCP,
-	// TLS) for dialPatience, and at most dialsAtOnce attempts for each server.
+	// TLS) for at most dialPatience. At most dialsAtOnce times the number of
+	// servers are under way.
 	dialLimit    = time.Second
 	dialPatience = 10 * time.Second
 	dialsAtOnce  = 4

@@ -39,7 +39,8 @@ type Sizes struct {
 	last    time.Time // when the last of them did
 }
 
-// NewSizes returns the sizes for servers that accept limit, says the user.
+// NewSizes returns the sizes for servers that accept limit, according to the
+// user.
 func NewSizes(limit int) *Sizes {
 	p := &Sizes{limit: limit, fits: smallPacket, Turn: make(chan struct{}, 1)}
 	p.Turn <- struct{}{}
