@@ -192,8 +192,8 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	require.Equal(t, 4, d.Wrong)
 	fine := strings.Join(found(t, d, false), "\n")
 	require.Regexp(t, `sessions (`+alice+`, `+bob+`|`+bob+`, `+alice+`) wait for each other .* for ever if each is one thread`, fine)
-	require.Regexp(t, w.Path("report")+`: "nightly report .* \(`+dead+`\) holds, and its session is connected to no server`, fine)
-	require.Equal(t, 1, strings.Count(fine, "its session is connected to no server"))
+	require.Regexp(t, w.Path("report")+`: "nightly report .* \(`+dead+`\) holds, and its session is connected to none of the named servers`, fine)
+	require.Equal(t, 1, strings.Count(fine, "its session is connected to none of the named servers"))
 
 	text := strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()), " ") // lines may be broken anywhere
 	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
