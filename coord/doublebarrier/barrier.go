@@ -61,7 +61,7 @@ func WaitForNextRound() Option {
 func AtLeast(least int, lastCall time.Duration) Option {
 	return func(b *Barrier) error {
 		if least < 1 || least > b.size || lastCall < 0 {
-			return fmt.Errorf("%w: at least %d of %d members, after %v: it must be 1 to %d, and no negative time",
+			return fmt.Errorf("%w: at least %d of %d members, after %v: the number must be 1 to %d, and the time not negative",
 				coord.ErrInvalid, least, b.size, lastCall, b.size)
 		}
 		b.least, b.lastCall = least, lastCall
@@ -90,7 +90,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	own := client.Info()
 	length, room := len(own.Chroot)+len(path), (own.MaxPacket-otherBytes)/(n+1)-bytesPerMember
 	if length > room {
-		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
+		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes; at most %d bytes are possible", n, length, room)
 	}
 	b := &Barrier{
 		client: client, path: path, ready: record{client, path + "/" + ready}, size: n, least: n,

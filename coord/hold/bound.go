@@ -35,7 +35,7 @@ type Bound struct {
 // grace the hold ends. No cost but a timer until d is over.
 func (b *Bound) MaxHold(d, grace time.Duration) error {
 	if d <= 0 || grace < 0 {
-		return wire.Invalid("a hold of at most %v, and %v more after a request; the first must be above 0, the second not below", d, grace)
+		return wire.Invalid("a hold of at most %v, and %v more after a request; the first must be above 0, the second not negative", d, grace)
 	}
 	b.most, b.asked = d, grace
 	return nil

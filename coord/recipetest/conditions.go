@@ -78,7 +78,7 @@ func refused[R any](w *world[R]) {
 		}
 	}
 	if asked := w.server.SessionCounts(u.client.Info().SessionID).Since(before); asked.Total() > 0 {
-		w.Errorf("%v, before what cannot be right was refused", asked)
+		w.Errorf("invalid arguments were refused only after these requests: %v", asked)
 	}
 	u.close()
 }
@@ -95,7 +95,7 @@ func contextEnded[R any](w *world[R], call Call[R]) {
 	begun, before := time.Now(), w.server.SessionCounts(u.client.Info().SessionID)
 	err := u.outcome(begin(ctx, u, call.Do))
 	if asked := w.server.SessionCounts(u.client.Info().SessionID).Since(before); asked.Total() > 0 && !call.Ends {
-		w.Errorf("the call asks for %v", asked)
+		w.Errorf("the call makes requests: %v", asked)
 	}
 	if took := time.Since(begun); took > 0 && !call.Ends {
 		w.Errorf("the call takes %v", took)
@@ -237,7 +237,7 @@ func closedClient[R any](w *world[R], call Call[R]) {
 func (u *user[R]) refusedAsClosed(call Call[R], err error) {
 	u.Helper()
 	if !errors.Is(err, coord.ErrClosed) && !(call.Ends && err == nil) {
-		u.Errorf("the client is closed, and the call returns %v", err)
+		u.Errorf("the client is closed, but the call returns %v", err)
 	}
 }
 
@@ -251,12 +251,12 @@ func cost[R any](w *world[R], call Call[R]) {
 	err := u.outcome(begin(w.ctx, u, call.Do))
 	trips := int(time.Since(begun) / trip)
 	if err != nil {
-		w.Fatalf("nothing is wrong, and the call returns %v", err)
+		w.Fatalf("without a fault, the call returns %v", err)
 	}
 	time.Sleep(2 * trip) // for what is done in the background
 	spent := w.server.SessionCounts(u.client.Info().SessionID).Since(before)
 	if spent.Total() != call.Requests || trips != call.RoundTrips {
-		w.Errorf("the call costs %d requests and %d round trips, and not %d and %d: %v", spent.Total(), trips, call.Requests, call.RoundTrips, spent)
+		w.Errorf("the call costs %d requests and %d round trips, not %d and %d: %v", spent.Total(), trips, call.Requests, call.RoundTrips, spent)
 	}
 	late.Remove()
 	u.done(call)

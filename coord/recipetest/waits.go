@@ -36,7 +36,7 @@ func (at *waiter[R]) stillWaits() {
 	at.Helper()
 	select {
 	case err := <-at.ended:
-		at.Fatalf("the call returns %v, and does not wait", err)
+		at.Fatalf("the call does not wait, but returns %v", err)
 	case <-time.After(time.Second):
 	}
 }

@@ -139,6 +139,6 @@ func (u *user[R]) left(before int) {
 	u.Helper()
 	time.Sleep(4 * timeout)
 	if now := u.nodes(); now > before {
-		u.Errorf("the call has failed, and left %d nodes behind", now-before)
+		u.Errorf("the call failed and left %d nodes behind", now-before)
 	}
 }

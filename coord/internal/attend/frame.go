@@ -119,7 +119,7 @@ func Read(r io.Reader, v any, begun func()) error {
 		begun()
 	}
 	if head[0] != version {
-		return fmt.Errorf("%w: version %d, and here it is %d", ErrProtocol, head[0], version)
+		return fmt.Errorf("%w: version %d; this side has version %d", ErrProtocol, head[0], version)
 	}
 	if _, err := io.ReadFull(r, head[1:]); err != nil {
 		return whole(err)

@@ -42,7 +42,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	case w.Timeout < granted:
 		// Each server has its own limits. Holds were granted for the longer
 		// timeout.
-		s.over(fmt.Errorf("%w: %w: the server grants it only %v, not %v any more", wire.ErrExpired, errGivenUp, w.Timeout, granted))
+		s.over(fmt.Errorf("%w: %w: the server grants it only %v now, not %v", wire.ErrExpired, errGivenUp, w.Timeout, granted))
 		return wire.ErrExpired
 	}
 	if !first {

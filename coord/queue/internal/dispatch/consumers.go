@@ -191,7 +191,7 @@ func (c *consumerCount) compare(names []string) {
 	for _, name := range names {
 		if other := layout.OptionsOf(name); other != "" && other != c.options {
 			recipe.ReportOnce(c.at.Client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.at.Path, Err: fmt.Errorf(
-				"another consumer of this queue has other options (%s) than this one (%s): each delivery has those of the consumer that gets it", other, c.options)})
+				"another consumer of this queue has other options (%s) than this one (%s): each delivery follows the options of the consumer that gets it", other, c.options)})
 		}
 	}
 }
