@@ -179,7 +179,7 @@ func (b *Barrier) Status(ctx context.Context) (Status, error) {
 type Absentee struct {
 	Index int
 	Node  string
-	Owner string // as the node tells it; "" if the node is gone
+	Owner string // as the node names it; "" if the node is gone
 	Gone  bool   // it will be missing in the outcome
 }
 

@@ -20,7 +20,7 @@
 //
 //	refused            New refuses paths that cannot be right, and no client;
 //	                   what stands in Refused is refused before a request
-//	context ended      the call ends at once, and asks for nothing
+//	context ended      the call ends at once, and makes no request
 //	no answer          the call ends with its context; it says that no server
 //	                   has answered
 //	lost request,      the call succeeds, and has done once what it does;
@@ -29,7 +29,7 @@
 //	session ended      the call succeeds in the next session; one that is about
 //	                   a hold may report the loss
 //	closed client      the call ends at once, with coord.ErrClosed
-//	cost               requests and round trips are those that the table says
+//	cost               requests and round trips are as in the table
 //
 // A call that may wait is made to wait, too: its context ends, its client is
 // closed, its session ends, its connection is cut while its turn comes.

@@ -37,10 +37,10 @@ func (TLS) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("TLS")) }
 // most 64 KiB.
 const mostAuthorities = 24 << 10
 
-// TLSOf returns what to tell of a client's configuration, as it is now, and of
-// a connection that was made with it. If a function of the program accepted the
-// server, the attendant knows the server by its certificate. TLSOf fails if the
-// keys cannot leave the process.
+// TLSOf returns what to tell an attendant of a client's configuration, as it is
+// now, and of a connection that was made with it. If a function of the program
+// accepted the server, the attendant knows the server by its certificate. TLSOf
+// fails if the keys cannot leave the process.
 func TLSOf(config servers.TLS, conn net.Conn) (*TLS, error) {
 	made, ok := conn.(*tls.Conn)
 	switch {

@@ -71,7 +71,7 @@ type attendance struct {
 // with what it would tell it now: certificates are replaced before they expire.
 const compareEvery = 5 * time.Second
 
-// mostPinned is how many servers' certificates the attendant is told of.
+// mostPinned is the most certificates of servers that the attendant gets.
 const mostPinned = 16
 
 // beAttended announces the session to the attendant, once it has a password,

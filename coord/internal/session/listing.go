@@ -24,7 +24,8 @@ type view struct {
 	of  any
 }
 
-// View returns what make makes of the listing, which is made once for each key.
+// View returns the result of make for the listing; make is called once for each
+// key.
 func (l *Listing) View(key string, make func(names []string) any) any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +38,7 @@ func (l *Listing) View(key string, make func(names []string) any) any {
 
 // lister lists one directory.
 type lister struct {
-	next    *Listing // not asked for yet: callers that ask now share it
+	next    *Listing // not sent yet: callers that come now share it
 	flying  int
 	waiting bool // next begins when a listing under way is over
 
@@ -168,7 +169,7 @@ func (ls *Listings) Unshare(path string, place int32) {
 }
 
 // SharersBefore returns the paths of the n sharers that are nearest before a
-// place, or nil if there are not so many, or if more than a third of the newest
+// place, or nil if there are fewer, or if more than a third of the newest
 // listing are other nodes.
 func (ls *Listings) SharersBefore(path string, place int32, n int) (paths []string) {
 	ls.mu.Lock()

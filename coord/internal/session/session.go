@@ -56,7 +56,7 @@ type Session struct {
 	served    time.Time // when a server answered a request, or opened the session
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
-	seen      int64     // the newest change that an answer has told of
+	seen      int64     // the newest change that an answer has named
 	before    int64     // the newest that the sessions before this one knew of, or 0 once it was compared
 
 	parting sync.WaitGroup  // what talks to the client library after the end

@@ -19,8 +19,8 @@ func kernelSuspended() (time.Duration, bool) {
 	return time.Duration(boot.Nano() - nanotime()), errno == 0
 }
 
-// nanotime is CLOCK_MONOTONIC, which the runtime reads without a system call,
-// and which is no test's virtual time: every hand-off looks at the clock.
+// nanotime is CLOCK_MONOTONIC, also in a test's virtual time. The runtime reads
+// it without a system call: every hand-off looks at the clock.
 //
 //go:linkname nanotime runtime.nanotime
 func nanotime() int64

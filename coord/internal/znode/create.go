@@ -150,7 +150,7 @@ type ownership int
 
 const (
 	another ownership = iota
-	unknown           // it cannot be read, or was asked for since
+	unknown           // it cannot be read, or a request has replaced its data
 	ours
 )
 

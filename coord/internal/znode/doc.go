@@ -5,14 +5,14 @@
 //	creating   [Create] sends the create until its outcome is known. After a lost
 //	           reply it looks, behind a write that the ensemble agreed on, for a
 //	           node of the GUID, or of the name and data.
-//	live       [Node.Watch] has its [Owner] told when another client deletes it or
-//	           asks for it. [Node.Version] distinguishes it from another client's node
-//	           of that name, and [Node.Rewritten] tells whether it is still this one.
+//	live       [Node.Watch] tells its [Owner] when another client deletes the
+//	           node or requests it. [Node.Version] distinguishes it from
+//	           another client's node of that name, and [Node.Rewritten] tells
+//	           whether it is still this one.
 //	deleting   [Node.Delete] sends the deletion until the node or its session is
 //	           gone. After a lost reply it looks first whether another has the
 //	           name by now.
-//	gone       [Node.Forget]: any node of its name from now on was made
-//	           late.
+//	gone       [Node.Forget]: any node of its name from now on was made late.
 //
 // A create that was found not to have been carried out can be carried out
 // later all the same, in each of these states: late.go.

@@ -28,7 +28,7 @@ const (
 // Host is what the nodes of one client have in common.
 type Host struct {
 	Tell      func(e Event, n *Node, err error)
-	IsRequest func(data []byte) bool         // data that another client writes to ask for a node
+	IsRequest func(data []byte) bool         // whether data are another client's request for a node
 	Others    func(*session.Session) []*Node // of this client, which may have the same name
 
 	firsts firsts

@@ -113,8 +113,9 @@ func (n *Node) Version() int32 {
 }
 
 // Rewritten reports whether the node is still this one although its version has
-// changed, because another client wrote into it, for example to ask for it. It
-// takes note of the new version, and fails when ctx or the session ends first.
+// changed, because another client wrote into it, for example a request for it.
+// Rewritten takes note of the new version, and fails when ctx or the session
+// ends first.
 func (n *Node) Rewritten(ctx context.Context) (bool, error) {
 	if !n.isShared() {
 		return false, nil

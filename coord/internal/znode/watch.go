@@ -14,13 +14,13 @@ import (
 type Owner interface {
 	Deleted()             // by another client
 	Replaced(owner int64) // another node has its name, and belongs to that session
-	Written(data []byte)  // which may ask for the node
+	Written(data []byte)  // which may be a request for the node
 	Leaving() bool        // the watch is of no more use
 }
 
 // checkRead tells the owner what the read that set a watch has shown: that the
-// node is gone, is another's, or was asked for. Once checkRead has returned
-// nil, the node's deletion and requests for it are noticed.
+// node is gone, is another's, or has a request for it. Once checkRead has
+// returned nil, the node's deletion and requests for it are noticed.
 func (n *Node) checkRead(w *session.Watch, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):

@@ -55,8 +55,8 @@ type Entry struct {
 func (e Entry) Deliveries() int { return Deliveries(e.Stat.Version) }
 
 // Deliveries is how often an item of this version was delivered: the version is
-// 2n-1 from the n-th claim on, and 2n once the item was given back. The entry's
-// time is then that of the claim, or of the Nack.
+// 2n-1 from the n-th claim on, and 2n once the item was given back. Then the
+// entry was last modified by the claim, or by the Nack.
 func Deliveries(version int32) int { return (int(version) + 1) / 2 }
 
 // Get reads an item.
