@@ -57,15 +57,15 @@ type Plan struct {
 	Format     int      `json:"format"`
 	Generation int64    `json:"generation"`        // grows from plan to plan
 	By         string   `json:"by"`                // the ID of the planner
-	Room       int      `json:"room"`              // bytes of the largest plan that it can write
+	Room       int      `json:"room"`              // bytes of the largest plan that the planner can write
 	Version    int64    `json:"version,omitempty"` // of the list of keys; 0 if nobody has set it
 	Ranges     int      `json:"ranges,omitempty"`  // the keys are ranges of a hash
 	Keys       []string `json:"keys,omitempty"`
 	Members    []Member `json:"members"`
-	Owners     []int    `json:"owners"` // of each key, the place among the members, or [Nobody]
-	// Moved is when keys were given to another member, by the ensemble's clock,
-	// in Unix seconds; by the place of the key. With [MovesAtATime] or
-	// [Cooldown].
+	Owners     []int    `json:"owners"` // for each key, the index of its owner in Members, or [Nobody]
+	// Moved maps a key's place to the time when the key was last given to
+	// another member, in Unix seconds by the ensemble's clock. It is kept with
+	// [MovesAtATime] or [Cooldown].
 	Moved map[int]int64 `json:"-"`
 }
 
@@ -112,13 +112,13 @@ type planData struct {
 	Moved *movedData `json:"moved,omitempty"`
 }
 
-// movedData is [Plan.Moved] in one byte for each key, which no cooldown makes
-// longer. Times are rounded up to a step, a power of two: one that was rounded
-// before stays as it is.
+// movedData is [Plan.Moved] in one byte for each key, however long the
+// cooldown. Times are rounded up to a multiple of Step, a power of two;
+// rounding a time to the same step again does not change it.
 type movedData struct {
 	First int64  `json:"first"` // in Unix seconds, a multiple of the step
 	Step  int64  `json:"step"`  // in seconds
-	Keys  string `json:"keys"`  // for each key a digit, the steps since then, or '-'
+	Keys  string `json:"keys"`  // for each key a digit, the steps since First, or '-'
 }
 
 const (
@@ -185,7 +185,7 @@ func decode(data []byte) (*Plan, error) {
 	var format struct{ Format int }
 	err := json.Unmarshal(data, &format)
 	if err == nil && format.Format > planFormat {
-		return nil, fmt.Errorf("%w: %d, and this version reads %d; nothing moves here until it is replaced by a newer one",
+		return nil, fmt.Errorf("%w: %d, and this version reads %d; upgrade this program, which takes and hands over no keys until then",
 			errNewerPlan, format.Format, planFormat)
 	}
 	read := planData{Plan: p}
@@ -255,9 +255,9 @@ func (p *Plan) hasRoom(members []Member) error {
 	return nil
 }
 
-// conflicts reports whether the plan, whose list has the hash of, excludes a
-// member that knows a list with this hash and version. A member that knows
-// none, or an older one, follows the plan's.
+// conflicts reports whether the plan excludes a member that knows a list with
+// this hash and version; of is the hash of the plan's list. A member that knows
+// no list, or an older one, follows the plan's.
 func (p *Plan) conflicts(hash string, version int64, of string) bool {
 	return hash != "" && version >= p.Version && hash != of
 }
@@ -269,7 +269,8 @@ func (p *Plan) isFollowed(there []string) bool {
 }
 
 // admit returns the members among the records: all that the plan names, and
-// newcomers as far as the plan has room. No member ends for a newcomer.
+// newcomers as far as the plan has room. No member has to end to make room for
+// a newcomer.
 func (p *Plan) admit(there []record) (members []Member) {
 	hash, in := p.list().hash(), make([]*Member, len(there))
 	among := func() (all []Member) {

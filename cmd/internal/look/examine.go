@@ -259,7 +259,7 @@ func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.
 	return err
 }
 
-// Children lists a directory. One that is missing, or must not be listed, is
+// Children lists a directory. One that is missing, or may not be listed, is
 // empty.
 func Children(ctx context.Context, client *coord.Client, path string) ([]string, error) {
 	names, err := client.Children(ctx, path)

@@ -253,7 +253,7 @@ func TestASignalEndsTheWaitForAnItem(t *testing.T) {
 	}
 }
 
-// Each loop of a shell is another process, with another session.
+// Each pass of a shell's loop is a new process with a new session.
 func TestF93ALoopOfReceiveDoesWhatStandsBehindAnItemThatAlwaysFails(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "poison", "1", "2", "3")

@@ -29,7 +29,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// A path that must not be listed is reported, and is no reason to fail.
+// A path that may not be listed is reported, and is no reason to fail.
 func TestTheExporterTellsWhatOthersHoldAndWhatItMustNotList(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.EveryRecipe(t, w)
@@ -74,8 +74,8 @@ func TestTheNumberOfSeriesDoesNotGrowWithTheKeysOfALedger(t *testing.T) {
 	require.NotContains(t, scraped[5], "job1")
 }
 
-// Each rule about paths is tried on what the exporter tells of recipes that
-// something is wrong with. A minute of the rules is a second here.
+// Each rule about paths is tried on the metrics of recipes with something
+// wrong. A minute of the rules is a second here.
 func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
 	promtest.Tool(t, "prometheus")
 	w := cmdtest.World(t)
@@ -160,8 +160,8 @@ func TestTheExporterOutlastsTheServers(t *testing.T) {
 	}, "the exporter does not come back")
 }
 
-// SIGPIPE comes also when a scraper, or a server, closes a connection that is
-// written to.
+// SIGPIPE comes also when a scraper or a server closes a connection to which
+// this process writes.
 func TestAConnectionThatBreaksDoesNotEndTheExporter(t *testing.T) {
 	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w))
@@ -236,8 +236,8 @@ func scrape(t *testing.T, at string) string {
 	return string(body)
 }
 
-// The samples of a metric stand in one group, as Prometheus wants them, and no
-// path breaks the format.
+// The samples of a metric form one group, as Prometheus requires, and no path
+// breaks the format.
 func TestAScrapeIsInPrometheusFormat(t *testing.T) {
 	t.Parallel()
 	up, held := gauge("up", "Whether.", "place"), gauge("held_seconds", "How long.", "kind", "path")

@@ -24,8 +24,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Inside the command, held knows what that runs under; elsewhere, its arguments
-// name the holder.
+// Inside a command, held knows the holds that the command runs under;
+// elsewhere, its arguments name the holder.
 func TestHeldTellsWhetherTheCommandsOfAllVerbsRunUnderWhatTheyWereGranted(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
@@ -57,7 +57,7 @@ func TestHeldTellsWhetherTheCommandsOfAllVerbsRunUnderWhatTheyWereGranted(t *tes
 	})
 }
 
-// asInside asks as the command of a lock would that has these variables.
+// asInside runs held as a command of a lock would, with these variables.
 func asInside(t *testing.T, w *zktest.World, variables []string, args ...string) *cmdtest.Process {
 	t.Helper()
 	cmd := exec.Command(cmdtest.Coorddemo(t), append(append(cmdtest.Target(w), "held", "--timeout", "20s"), args...)...)
@@ -281,7 +281,8 @@ func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
 	require.Empty(t, l.Recipes[0].Odd)
 }
 
-// A candidate stands by: two that lead what the other stands for are no circle.
+// Candidates work while they stand by: two that each lead an election in which
+// the other is a candidate are no circle.
 func TestCandidatesAreNoCircle(t *testing.T) {
 	w := cmdtest.World(t)
 	a, b := cmdtest.Open(t, w), cmdtest.Open(t, w)
@@ -305,7 +306,8 @@ func TestASurveyThatTakesTooLong(t *testing.T) {
 	require.NotZero(t, l.Left)
 }
 
-// A node that may not be read tells its token and session all the same.
+// The Stat of a node whose data may not be read tells its token and session all
+// the same.
 func TestHeldKnowsAHolderWhoseNodeMayNotBeRead(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, dir := range []string{w.Path(""), w.Path("l")} {

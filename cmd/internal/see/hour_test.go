@@ -22,7 +22,7 @@ import (
 
 var hourLooks = flag.Int("looks", 100, "in how many looks TestAnHourOfLooks looks")
 
-// deaf is a listener to whom nobody comes.
+// deaf is a listener to which nobody connects.
 type deaf struct {
 	net.Listener
 	closed chan struct{}
@@ -40,7 +40,7 @@ func (d deaf) Close() error {
 
 func (d deaf) Addr() net.Addr { return &net.TCPAddr{} }
 
-// shopAt is what a look finds: so many locks, one in five of which has another
+// shopAt is what a look finds: so many locks, of which one in five has another
 // holder each time, and now and then none.
 func shopAt(turns, paths int) *look.Survey {
 	s := &look.Survey{Path: "/", Extent: look.Extent{Looked: paths, Hidden: []string{}}}
@@ -78,7 +78,7 @@ func processorSeconds() float64 {
 	return float64(used.Utime.Sec+used.Stime.Sec) + float64(used.Utime.Usec+used.Stime.Usec)/1e6
 }
 
-// What a page remembers stays as large as it is after a few minutes.
+// What a page remembers grows no larger than it is after a few minutes.
 func TestAnHourOfLooksAtAThousandPathsTakesBoundedMemory(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		every := time.Hour / time.Duration(*hourLooks)

@@ -84,8 +84,8 @@ func TestWherePagersReadTheKeysTopDoesNot(t *testing.T) {
 	_ = tty.Cmd.Wait()
 }
 
-// On a terminal, or with COLUMNS, lines end where the screen does; in a pipe
-// names are whole.
+// On a terminal, or with COLUMNS, lines fit the screen; in a pipe names are
+// whole.
 func TestWhatPeopleSeeFitsOnTheirScreens(t *testing.T) {
 	w := cmdtest.World(t)
 	scene(t, w)

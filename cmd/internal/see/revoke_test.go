@@ -250,8 +250,8 @@ func TestALeaseIsNamedByItsNodesName(t *testing.T) {
 	require.Equal(t, 143, p.Exit())
 }
 
-// Whoever names a ledger may mean the jobs below it: nothing is done, and the
-// exit status says so.
+// If somebody names a ledger, but may mean the jobs below it, nothing is done,
+// and the exit status says so.
 func TestRevokeAndBreakNameWhatIsHeldBelowThePath(t *testing.T) {
 	w := cmdtest.World(t)
 	c := cmdtest.Open(t, w, coord.WithIdentity("host7"))

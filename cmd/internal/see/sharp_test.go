@@ -18,7 +18,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// lookAt has a recorder see all that is there.
+// lookAt has a recorder see a look at all paths.
 func (r *recorder) lookAt(t *testing.T, path string) {
 	t.Helper()
 	began := time.Now()

@@ -12,9 +12,9 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
-// drawnPast is the drawing of looks that are one second apart, each of which
-// has shown one path; a look that is nil was not made. A character stands for a
-// second. The looks show nodes of owner's name, and "" for nobody.
+// drawnPast is the drawing of looks at one path, one second apart; a look that
+// is nil was not made. A character stands for a second. The looks show nodes of
+// owner's name, and "" for nobody.
 func drawnPast(t *testing.T, told func(h *history.History, second int), looks ...*history.Path) []string {
 	t.Helper()
 	start := time.Unix(1_800_000_000, 0)

@@ -24,7 +24,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// toldAt is what the page at a URL is given.
+// toldAt is what the server sends the page at a URL.
 func toldAt(t *testing.T, at string) (told struct {
 	Seen  *sight
 	Old   bool

@@ -131,14 +131,14 @@ func TestEveryVerbShowsALineThatIsDescribed(t *testing.T) {
 	})
 }
 
-// first is the first contender at a path by its number.
+// first is the contender with the lowest number at a path.
 func first(w *zktest.World, dir string) (string, error) {
 	names, _, err := w.Admin().Children(dir)
 	return look.LineOf(names)[0].Name, err
 }
 
-// Nodes of other programs that look like contenders, and belong to no session,
-// hide nothing that is below them.
+// Nodes of other programs that look like contenders, but belong to no session,
+// do not hide what is below them.
 func TestF64LocksBelowNumberedDirectoriesAreShown(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("orders/1234567890"), cmdtest.UntilEOF)...).Begun()

@@ -25,7 +25,7 @@ type Message struct {
 
 // Answer is what the attendant says to a message.
 type Answer struct {
-	Error    string `json:"error,omitempty"`    // why not; the connection ends
+	Error    string `json:"error,omitempty"`    // why the message was refused; the connection ends
 	Attended int    `json:"attended,omitempty"` // sessions, in answer to a check
 }
 
@@ -103,13 +103,14 @@ func encode(v any) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(nil, version<<24|uint32(len(body))), body...), nil
 }
 
-// ErrProtocol is the error of bytes that are no frame of this version, or too
-// large a one. Errors never show the bytes, which may be secrets.
+// ErrProtocol is the error of bytes that are no frame of this version, or a
+// frame that is too large. Errors never show the bytes, which may be secrets.
 var ErrProtocol = errors.New("not the attendant's protocol")
 
 // Read reads a message or an answer. begun is called, if it is not nil, when
-// the first byte of a frame has come. An error of r is returned as it is; it is
-// [io.EOF] between two frames and [io.ErrUnexpectedEOF] within one.
+// the first byte of a frame has come. It returns [io.EOF] if r ends between two
+// frames, [io.ErrUnexpectedEOF] if r ends within one, and other errors of r
+// unchanged.
 func Read(r io.Reader, v any, begun func()) error {
 	head := make([]byte, headerSize)
 	if _, err := io.ReadFull(r, head[:1]); err != nil {
@@ -138,7 +139,8 @@ func Read(r io.Reader, v any, begun func()) error {
 	return nil
 }
 
-// whole makes the end of the stream an error within a frame.
+// whole makes the end of the stream an [io.ErrUnexpectedEOF], for use within a
+// frame.
 func whole(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

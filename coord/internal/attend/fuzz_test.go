@@ -14,9 +14,9 @@ var secretive = Session{
 	Auth: []Credential{{"digest", []byte("user:pa55word")}}, TLS: &TLS{Own: []Own{{Key: []byte("pa55word")}}},
 }
 
-// No bytes upset the reader of frames: it returns a message or an error, which
-// shows nothing of them. What is fuzzed imports the standard library alone; see
-// package wire.
+// For any bytes, Read returns a message or an error, and the error quotes none
+// of them. This file imports the standard library alone; see package wire's
+// fuzz test.
 func FuzzFrames(f *testing.F) {
 	whole, err := encode(Message{Attend: &secretive})
 	if err != nil {

@@ -45,7 +45,7 @@ var mixed = []part{
 	{"shards", workload.ShareKeys(keys)},
 }
 
-// judging are the checks of the mix.
+// judging has the checks of the mix.
 type judging struct {
 	workload.Unchecked
 	s scene
@@ -57,7 +57,7 @@ func (j judging) Violated(format string, args ...any) { j.s.Errorf(format, args.
 // server is killed and comes back, and sessions are ended.
 func TestF45TheRecipesKeepTheirPromisesUnderAMixOfFaults(t *testing.T) { onReal(t, mix) }
 
-// The same, and the server that is killed is the leader.
+// The same, but the server that is killed is the leader.
 func TestF45TheRecipesKeepTheirPromisesOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 	onEnsemble(t, mix)
 }
@@ -91,7 +91,7 @@ func mix(s scene) {
 	}
 	members := []string{}
 	residing, leave := context.WithCancel(ctx)
-	for i, list := range []int{keys, 0} { // that stay; the second without a list
+	for i, list := range []int{keys, 0} { // members of the shards that stay; the second has no list
 		w := worker(clients[i], fmt.Sprint("c", i), fmt.Sprint("resident", i))
 		w.Key = s.w.Path("shards")
 		members = append(members, w.Name)
@@ -105,12 +105,12 @@ func mix(s scene) {
 		rec.Note("shards: %s", missing)
 		return missing == ""
 	}, "every key of the shards is owned")
-	leave() // for other members
+	leave() // the keys are for other members now
 	for _, w := range workers {
 		zktest.Receive(s, patience, w.Served(), "%s is stuck", w.Name)
 	}
 	// A worker may have to wait for two sessions to end: a holder's, and then
-	// one's that had its turn while it was cut off.
+	// that of a waiter whose turn came while it was cut off.
 	s.onTime("served", calmed, 2*progress, time.Now())
 	cancel()
 	working.Wait()
@@ -131,8 +131,8 @@ func mix(s scene) {
 	require.NoError(s, err)
 	require.NoError(s, g.Release(context.Background()))
 	require.Empty(s, s.drained(progress, s.ephemerals), "ephemeral nodes are left")
-	// The watches of a semaphore's limit and a barrier's state last as long as
-	// their clients, one of each.
+	// Each client keeps one watch on the semaphore's limit, and one on the
+	// barrier's state, until it closes.
 	for _, c := range clients {
 		require.NoError(s, c.Close(context.Background()))
 	}
@@ -145,7 +145,7 @@ type trouble struct {
 	clients []*coord.Client
 	random  *rand.Rand
 	calm    <-chan struct{}
-	members []string // of the shards, that stay
+	members []string // of the shards; they stay
 	faults  []*fault
 }
 
@@ -177,10 +177,10 @@ func (t *trouble) counted(name string, cause func() int) *fault {
 	return &fault{name, func() { struck += cause() }, func() int { return struck }}
 }
 
-// strike makes each kind of fault once, then any, for some time, and then those
-// that have met nothing: clients without a session, or without a connection. A
-// leader is killed once: servers of 3.8.0 that are killed again and again can
-// lose acknowledged writes.
+// strike causes each kind of fault once, then random ones for a while, and then
+// each that has met nothing so far, since a client had no session or no
+// connection. A leader is killed once: servers of 3.8.0 that are killed again
+// and again can lose acknowledged writes.
 func (t *trouble) strike(lasts time.Duration) {
 	again := t.faults
 	if t.w.Backend() == zktest.Ensemble {
@@ -256,7 +256,7 @@ func (t *trouble) cut() {
 	}
 }
 
-// silence has nothing pass for a while.
+// silence is a fault that lets nothing pass in a direction for a while.
 func (t *trouble) silence(name string, way proxy.Direction) *fault {
 	held := func() int { return proxy.Total(t.w.Proxies()).Held }
 	return t.counted(name, func() int {
@@ -315,7 +315,7 @@ type crowd struct {
 	n         int
 	client    *coord.Client
 	first     *coord.Hold // the others wait for it
-	beside    *coord.Hold // in the same client
+	beside    *coord.Hold // a hold of the same client
 	connected atomic.Int32
 	waiting   context.Context
 	giveUp    context.CancelFunc
@@ -343,7 +343,7 @@ func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	<-joined
 	m := s.mutex(c.client)
 	for begun := range n {
-		if begun >= 200 { // so many at a time
+		if begun >= 200 { // 200 at a time
 			<-joined
 		}
 		go func() {
@@ -355,8 +355,7 @@ func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	return c
 }
 
-// inLine waits until every waiter watches its node, and returns how long that
-// took.
+// inLine waits until every waiter has a watch, and returns how long that took.
 func (c *crowd) inLine(within time.Duration) time.Duration {
 	c.s.Helper()
 	begun := time.Now()
@@ -385,7 +384,8 @@ func (c *crowd) disperse() {
 	c.s.release(c.first)
 }
 
-// comesBack breaks the connection by happens, and checks how the crowd returns.
+// comesBack calls happens, which breaks the connection, and checks how the
+// crowd comes back.
 func (c *crowd) comesBack(happens func()) {
 	s := c.s
 	s.Helper()
@@ -436,8 +436,8 @@ func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 	})
 }
 
-// Each of 20,000 holds ends in time after a loss: within the part of the window
-// that is left for acting on it. With the race detector there are 2,000.
+// When a session is lost, each of its 20,000 holds ends at most T/50 after its
+// window. With the race detector there are 2,000.
 func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
 		n := 4 * crowdOf()

@@ -11,9 +11,9 @@ import (
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 )
 
-// Ledger is a ledger of jobs as its workers use it. Its jobs are numbers. The
-// workers come for the last few of them, and for the next one when the last is
-// over.
+// Ledger is a ledger of jobs as its workers use it. Its jobs are numbered.
+// Workers ask for one of the last three; when the last is over, the next one
+// becomes the last.
 type Ledger struct {
 	Opts []once.Option
 
@@ -23,7 +23,7 @@ type Ledger struct {
 // over notes that a job is not run any more.
 func (l *Ledger) over(job int64) { l.last.CompareAndSwap(job, job+1) }
 
-// Do comes for a job, and if it is to run, runs it.
+// Do asks for a job, and runs it if the job is to run.
 func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 	o := must(once.New(c, w.Key, l.Opts...))
 	job := max(0, l.last.Load()-w.Rand.Int64N(3))

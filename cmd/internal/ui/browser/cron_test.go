@@ -23,7 +23,7 @@ type leftOut struct {
 
 const leftOutMarks = `[...document.querySelectorAll("#rows .body .left-out")].map(({ dataset: d }) => ({ After: Number(d.after), Until: Number(d.until), Slots: Number(d.slots), AtUntil: d.atUntil === "1" }))`
 
-// slotsBetween are the instants of the schedule after one, and before another.
+// slotsBetween are the schedule's instants after one time and before another.
 func slotsBetween(from, to time.Time) (all []time.Time) {
 	for at := (often{}).Next(from); at.Before(to); at = (often{}).Next(at) {
 		all = append(all, at)

@@ -31,7 +31,7 @@ const width, height = 360, 740
 // hostile is a name that no client should have.
 const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe"
 
-// startServer starts one for a test, which ends when its patience does.
+// startServer starts a server for a test, whose context ends after patience.
 func startServer(t *testing.T) (context.Context, *zkembed.Server) {
 	t.Helper()
 	server, err := zkembed.Start(zkembed.WithSessionTimeouts(0, patience))
@@ -48,7 +48,7 @@ type worker struct {
 	*coord.Client
 }
 
-// newWorker opens one, which loses no lock however busy the machine is.
+// newWorker opens a worker, which loses no lock however busy the machine is.
 func newWorker(t *testing.T, ctx context.Context, servers, name string) worker {
 	t.Helper()
 	client, err := coord.Open(ctx, servers, coord.WithIdentity(name), coord.WithSessionTimeout(patience))
@@ -220,8 +220,8 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 	b.shows("#rows", "round 1 is over; nobody waits")
 }
 
-// How long somebody holds, and is silent, is up to the answer that the page
-// gets, and to what the test changes in it.
+// The test changes the answer that the page gets: how long somebody has held,
+// and has been silent.
 func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
@@ -296,7 +296,7 @@ type program struct {
 	cmd *exec.Cmd
 }
 
-// binary is the command, as people get it.
+// binary is the released command.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -354,7 +354,8 @@ func browse(t *testing.T, ctx context.Context) tab {
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "Chromium is needed: make deps installs it, with what else the tests need")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(patience))
-	// It has no sandbox for root, nor for a user who may have no namespace.
+	// Chromium has no sandbox for root, nor for a user who may make no
+	// namespace.
 	if os.Geteuid() == 0 || exec.Command("unshare", "-U", "true").Run() != nil {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -363,7 +364,7 @@ func browse(t *testing.T, ctx context.Context) tab {
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(end)
 	b := tab{t, ctx}
-	b.do(chromedp.Navigate("about:blank")) // which starts it, for as long as ctx lasts
+	b.do(chromedp.Navigate("about:blank")) // this starts Chromium, for as long as ctx lasts
 	return b
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bar is what a bar of a timeline says of who held, and when: each end between
-// two times, as Unix seconds.
+// bar is what a bar of a timeline says of who held and when: each end lies
+// between two times, in Unix seconds.
 type bar struct{ Owner, Begin, End, How, Nobody string }
 
 // span reads two times.
@@ -25,8 +25,8 @@ func span(t *testing.T, text string) (from, to float64) {
 	return from, to
 }
 
-// held is a hold by the test's own record: it was granted, and given up,
-// between two times each.
+// held is a hold by the test's own record: the times between which it was
+// granted, and between which it was given up.
 type held struct {
 	owner                          string
 	asked, granted, freed, settled time.Time
@@ -159,7 +159,7 @@ func TestAThousandPathsAreDrawnAndARefreshSendsLittle(t *testing.T) {
 	require.Less(t, sizes[len(sizes)-1], sizes[0]/20, "a refresh sends what has changed")
 }
 
-// countProcessorTime has the browser do so from now on.
+// countProcessorTime has the browser count processor time from now on.
 func countProcessorTime(ctx context.Context, target *chromedp.Target) error {
 	if _, err := cdp.Call(ctx, target, performance.Disable, cdp.Empty{}); err != nil {
 		return err
@@ -168,7 +168,8 @@ func countProcessorTime(ctx context.Context, target *chromedp.Target) error {
 	return err
 }
 
-// processorTime is how many milliseconds the page has used so far, by what for.
+// processorTime is how many milliseconds of processor time the page has used so
+// far, by purpose.
 func processorTime(ctx context.Context, target *chromedp.Target) (map[string]float64, error) {
 	told, err := cdp.Call(ctx, target, performance.GetMetrics, cdp.Empty{})
 	used := map[string]float64{}

@@ -13,8 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// seated are the names on the page of those who are in a state at a double
-// barrier.
+// seated are the names that the page shows in a state at a double barrier.
 func seated(b tab, state string) map[string]bool {
 	names := map[string]bool{}
 	for _, owner := range value[[]string](b, fmt.Sprintf(`[...document.querySelectorAll("#rows .body .seat[data-state=%s]")].map((s) => s.dataset.owner)`, state)) {

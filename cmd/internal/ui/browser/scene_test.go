@@ -27,8 +27,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
-// scene is a shop at work, for pictures: something of every recipe, also what
-// is wrong.
+// scene is a shop at work, for pictures: every recipe, and some things that are
+// wrong.
 type scene struct {
 	t       *testing.T
 	ctx     context.Context
@@ -43,7 +43,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// play lets it go on until the context ends.
+// play lets the scene go on until the context ends.
 func play(t *testing.T, ctx context.Context, servers string) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &scene{t: t, ctx: ctx, servers: servers}
@@ -233,7 +233,8 @@ func TestThePicturesInTheDocumentsAreSmall(t *testing.T) {
 	}
 }
 
-// takePictures takes them of the shop, when it has been at work for a while.
+// takePictures takes pictures of the shop after it has been at work for a
+// while.
 func takePictures(t *testing.T) {
 	ctx, server := startServer(t)
 	p := serve(t, ctx, server.ConnectString(), "--allow-break", "--always", "--every", "300ms")

@@ -15,7 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// roster is who works on which key, by the functions' own record.
+// roster records who works on which key, as the functions report it.
 type roster struct {
 	mu       sync.Mutex
 	owner    map[string]string
@@ -46,7 +46,7 @@ func (r *roster) note(f func()) {
 	f()
 }
 
-// of are a member's keys that it is asked for, or that it is not.
+// of are a member's keys that it was asked to give up, or that it was not.
 func (r *roster) of(name string, draining bool) []string {
 	keys := []string{}
 	r.note(func() {

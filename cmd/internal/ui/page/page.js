@@ -777,11 +777,11 @@ function drawHead() {
   }
 }
 
-// The first rows are drawn at once; the others, and below them who waits, when
-// those are to be seen.
+// The first rows are drawn at once; the other rows, and the waits below them,
+// once these are shown.
 let drawn = 60;
 
-let some = []; // of the rows, in their order
+let some = []; // the chosen rows, in their order
 
 function drawRows() {
   keyed(at("rows"), some.slice(0, drawn), (r) => r.path, newRow, updateRow);
