@@ -35,7 +35,8 @@ func (h *Hold) adopt(part *claim) error {
 	h.claim.mu.Lock()
 	ended := h.err
 	if ended == nil {
-		h.claim.parts = append(slices.Clone(h.claim.parts), part)
+		rare := h.claim.rarities()
+		rare.parts = append(slices.Clone(rare.parts), part)
 	}
 	h.claim.mu.Unlock()
 	if ended != nil {
@@ -48,5 +49,6 @@ func (h *Hold) adopt(part *claim) error {
 func (cl *claim) partsLeft() []*claim {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(cl.parts), func(part *claim) bool { return (*owner)(part).Leaving() })
+	parts, _ := cl.attached()
+	return slices.DeleteFunc(slices.Clone(parts), func(part *claim) bool { return (*owner)(part).Leaving() })
 }

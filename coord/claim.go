@@ -28,32 +28,58 @@ type claim struct {
 	named  *NameSpec // of a name and of a part, or nil
 	part   *Hold     // of which the node is a part, or nil
 	node   znode.Node
-	joined time.Time
+	joined time.Duration    // when, since the client began
 	view   *session.Listing // the directory as listed along with the create, or nil
 
 	mu       sync.Mutex
 	waker    session.Waker  // of the one who waits for its turn, or nil
 	revoked  session.Signal // that it was asked
 	gone     error          // why the node is no longer ours, or nil
-	parts    []*claim       // what was made for it; see recipe.Attach
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
-	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
+	rare     *rarities      // or nil
 	removal  *removal       // once the node is to be deleted
 	asked    bool           // for the hold, by a revocation
 	retained bool           // its hold is lost, and the node is to be taken back; see [NameSpec]
 	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting bool           // whether a transaction that deletes the node is under way
-	opens    bool           // it needs an open trust window; registry.mu guards this field
-	foreign  string         // the contender that was reported last as one that cannot be honoured
+	opens    bool           // it needs an open trust window; registry.mu guards this field and the next
+	index    int32          // in the registry
 	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones
+}
+
+// rarities are what few claims have, and none of the thousands that wait.
+type rarities struct {
+	parts   []*claim // what was made for it; see recipe.Attach
+	along   []Op     // to be carried out by a removal that the owner wants; constant once there is one
+	foreign string   // the contender that was reported last as one that cannot be honoured
+}
+
+// attached returns the claim's parts, and what is carried out along with its
+// removal; cl.mu is held.
+func (cl *claim) attached() (parts []*claim, along []Op) {
+	if cl.rare == nil {
+		return nil, nil
+	}
+	return cl.rare.parts, cl.rare.along
+}
+
+// rarities returns what may be changed; cl.mu is held.
+func (cl *claim) rarities() *rarities {
+	if cl.rare == nil {
+		cl.rare = &rarities{}
+	}
+	return cl.rare
 }
 
 // newClaim prepares a claim whose node's name begins with stem.
 func (c *Client) newClaim(spec *Spec, stem string) *claim {
-	cl := &claim{client: c, spec: spec, joined: time.Now()}
+	cl := &claim{client: c, spec: spec, joined: time.Since(c.began)}
 	cl.node.Dir, cl.node.Stem = c.full(spec.Line.Dir), stem
 	return cl
 }
+
+// begun returns when the claim was prepared, or taken back.
+func (cl *claim) begun() time.Time { return cl.client.began.Add(cl.joined) }
 
 // proof are the checks that are true only while the claim owns its name.
 func (cl *claim) proof() []Op {
@@ -134,7 +160,7 @@ func (cl *claim) ensureDir(ctx context.Context) error {
 func (cl *claim) hasJoined() {
 	cl.node.WatchSoon()
 	if cl.part == nil {
-		cl.emit(event.Joined, cl.joined, nil)
+		cl.emit(event.Joined, cl.begun(), nil)
 	}
 }
 
@@ -207,7 +233,7 @@ func (o *owner) Written(data []byte) {
 		return
 	}
 	cl.mu.Lock()
-	before, joined := cl.asked, cl.joined
+	before, joined := cl.asked, cl.begun()
 	cl.asked = true
 	if !before {
 		cl.revoked.Close()
@@ -266,7 +292,7 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	}
 	ended := cl.endAll(loss{cause})
 	if len(ended) > 0 {
-		cl.along = nil
+		cl.rarities().along = nil
 	}
 	retained := len(ended) > 0 && cl.mayRetain(cause)
 	cl.retained = cl.retained && !gone || retained

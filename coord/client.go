@@ -54,7 +54,8 @@ type shared struct {
 	lookouts  lookouts
 	witnesses *witness.Pool // of each recipe.Transactor
 	clock     clock
-	reported  sync.Map // what recipe.ReportOnce has reported
+	reported  sync.Map  // what recipe.ReportOnce has reported
+	began     time.Time // what the claims' times count from
 	closed    chan struct{}
 	once      sync.Once
 }
@@ -117,8 +118,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 
 func configure(list string, opts []Option) (*Client, error) {
 	c := newClient(&shared{
-		opts: defaults(), closed: make(chan struct{}),
-		claims: registry{all: map[*claim]struct{}{}}, lookouts: lookouts{at: map[lineKey]*lookout{}},
+		opts: defaults(), closed: make(chan struct{}), began: time.Now(), lookouts: lookouts{at: map[lineKey]*lookout{}},
 	}, nil)
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.claims.nodes
 	c.opts.Notify, c.opts.Attended = c.notify, c.opts.attended

@@ -176,9 +176,10 @@ func inUse() usage {
 // watches of the embedded server in this process; and the callers' stacks, with
 // what the runtime keeps free for others.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
-	most, mostStack := uint64(21<<7), uint64(11<<9)
+	const most = 9 << 8
+	mostStack := uint64(11 << 9)
 	if virtual.Race {
-		most, mostStack = 5<<9, 9<<10
+		mostStack = 9 << 10
 	}
 	for _, n := range []int{2000, 5000} {
 		inBubble(t, func(b bubble) {
@@ -212,7 +213,7 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 			stack := (after.stacks - none.stacks) / uint64(n)
 			t.Logf("%d waiters: %d bytes and %.2f goroutines each; stacks of callers: %d bytes", n, each,
 				float64(after.goroutines-before.goroutines)/float64(n), stack)
-			require.LessOrEqual(t, each, most, "bytes for each of %d waiters", n)
+			require.LessOrEqual(t, each, uint64(most), "bytes for each of %d waiters", n)
 			require.LessOrEqual(t, stack, mostStack, "bytes of stack for each of %d waiters", n)
 			require.LessOrEqual(t, after.goroutines, before.goroutines, "goroutines beside those of %d callers", n)
 		})

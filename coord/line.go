@@ -148,8 +148,21 @@ func (l Line) view(names *session.Listing, d Dialect) *lineView {
 	}
 	return names.View(string(cmp.Or(l.Dialect, d))+" "+strings.Join(l.Kinds, " "), func(names []string) any {
 		line, foreign := l.parse(names, d)
+		if len(names) > 4*frontPlaces {
+			l.detach(line[:min(frontPlaces, len(line))], d)
+		}
 		return &lineView{line: line, foreign: foreign}
 	}).(*lineView)
+}
+
+// detach gives contenders strings of their own: waiters that remember them do
+// not keep the names of the whole listing, which are one string.
+func (l Line) detach(front []Contender, d Dialect) {
+	layout := l.layout(d)
+	for i, c := range front {
+		own, _ := layout.Read(strings.Clone(c.Name))
+		front[i] = Contender(own)
+	}
 }
 
 // byAge orders by sequence number. Two nodes share one after a downgrade: the

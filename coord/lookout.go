@@ -109,7 +109,7 @@ func (cl *claim) lookAtLine() (watch *session.Watch, place int) {
 		return nil, 0
 	}
 	own := cl.own()
-	line, foreign := cl.spec.Line.parse(watch.Children, cl.client.opts.dialect)
+	line, foreign := cl.spec.Line.parse(watch.Children(), cl.client.opts.dialect)
 	if _, after := around(own, foreign); len(after) > 0 {
 		cl.reportLate(after)
 	}

@@ -31,7 +31,8 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 		}
 		r.end(r.remove())
 	}
-	if cl.gone != nil && len(cl.parts) == 0 || begin(remove) != nil {
+	parts, _ := cl.attached()
+	if cl.gone != nil && len(parts) == 0 || begin(remove) != nil {
 		r.over(nil)
 	}
 	return r
@@ -40,7 +41,8 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
 func (cl *claim) atOnce(remove func()) error {
-	if cl.gone != nil || cl.unsure || len(cl.parts)+len(cl.along) > 0 || cl.under.Idle() != nil || len(cl.proof()) > 0 {
+	parts, along := cl.attached()
+	if cl.gone != nil || cl.unsure || len(parts)+len(along) > 0 || cl.under.Idle() != nil || len(cl.proof()) > 0 {
 		return cl.sess.Go(remove)
 	}
 	r := cl.removal
@@ -68,6 +70,7 @@ func (r *removal) remove() error {
 	cl := r.claim
 	cl.mu.Lock()
 	gone, tried := cl.gone, r.err
+	_, along := cl.attached()
 	if cl.unsure {
 		tried = cmp.Or(tried, ErrUnconfirmed)
 	}
@@ -80,8 +83,8 @@ func (r *removal) remove() error {
 			tried = nil
 			return err
 		}
-		if parts := cl.partsLeft(); len(parts)+len(cl.along) > 0 {
-			return r.removeWith(parts)
+		if parts := cl.partsLeft(); len(parts)+len(along) > 0 {
+			return r.removeWith(parts, along)
 		}
 		return cl.node.DeleteOnce()
 	})
@@ -139,13 +142,13 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 // removeWith deletes the node and its parts, and carries out the owner's
 // operations, in one transaction: no reader finds the one without the other. If
 // that is refused, the nodes are deleted one by one.
-func (r *removal) removeWith(parts []*claim) error {
+func (r *removal) removeWith(parts []*claim, along []Op) error {
 	cl := r.claim
 	ctx, ops := context.Background(), append(cl.proof(), DeleteOp(cl.path(), cl.node.Version()))
 	for _, part := range parts {
 		ops = append(ops, DeleteOp(part.path(), -1))
 	}
-	_, err := cl.client.txn(ctx, cl.sess, append(ops, cl.along...))
+	_, err := cl.client.txn(ctx, cl.sess, append(ops, along...))
 	var refused *TxnError
 	if errors.As(err, &refused) && !transient(err) || errors.Is(err, ErrTooLarge) {
 		return cl.node.DeleteOnce()

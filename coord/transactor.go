@@ -174,7 +174,8 @@ func (cl *claim) releasedBy() {
 	if cl.removal == nil {
 		close(cl.beginRemoval().done)
 	}
-	released, parts := cl.endAll(ErrReleased), cl.parts
+	released := cl.endAll(ErrReleased)
+	parts, _ := cl.attached()
 	cl.mu.Unlock()
 	cl.node.Forget()
 	if len(parts) > 0 {

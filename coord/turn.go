@@ -72,8 +72,33 @@ type waiter struct {
 	wait
 	cl      *claim
 	rule    Rule
-	awaited []string    // the nodes to wait for
+	verdict *verdict // nil once nothing is left in it
+}
+
+// verdict is what the rule has said last.
+type verdict struct {
+	awaited []string    // the nodes to wait for; nil once a look has read them all
 	ahead   []Contender // of our place, if that is near the front, or nil
+}
+
+// awaited returns the nodes to wait for.
+func (w *waiter) awaited() (nodes []string) {
+	if w.verdict != nil && w.verdict.awaited != nil {
+		return w.verdict.awaited
+	}
+	for _, r := range w.read {
+		nodes = append(nodes, w.cl.client.relative(r.watch.Path()))
+	}
+	return nodes
+}
+
+// ahead returns the contenders ahead of our place, if that is near the front,
+// or nil.
+func (w *waiter) ahead() []Contender {
+	if w.verdict == nil {
+		return nil
+	}
+	return w.verdict.ahead
 }
 
 // frontPlaces is the number of places at the front of a line where the rule is
@@ -101,11 +126,6 @@ func (w *waiter) followOwn() bool {
 	wait, granted := w.rule(ahead)
 	if !granted {
 		w.remember(ahead, wait, false)
-		for i, node := range w.awaited {
-			if at := slices.Index(paths, cl.client.full(node)); at >= 0 {
-				w.awaited[i] = cl.client.relative(paths[at]) // one string for all
-			}
-		}
 	}
 	return !granted
 }
@@ -132,7 +152,7 @@ func (w *waiter) ask(ctx context.Context, refusable bool) (granted bool, err err
 	switch before, after := around(own, all.foreign); {
 	case len(before) > 0 && !refusable:
 		cl.reportForeign("a contender of another dialect or recipe came first; this claim waits for it", before[0])
-		w.awaited, w.ahead = []string{znode.Join(cl.spec.Line.Dir, before[0].Name)}, nil
+		w.verdict = &verdict{awaited: []string{znode.Join(cl.spec.Line.Dir, before[0].Name)}}
 		return false, nil
 	case len(before) > 0 && old:
 		return w.ask(ctx, refusable)
@@ -155,12 +175,13 @@ const longestOwner = 100
 // blame names, in the error of a wait that a deadline ended, who holds or is
 // waited for, as far as the watches have read it.
 func (w *waiter) blame(err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) || len(w.awaited) == 0 {
+	awaited, ahead := w.awaited(), w.ahead()
+	if !errors.Is(err, context.DeadlineExceeded) || len(awaited) == 0 {
 		return err
 	}
-	node := w.awaited[0]
+	node := awaited[0]
 	role, who := "behind", node
-	if name := path.Base(node); len(w.ahead) > 0 && w.ahead[0].Name == name {
+	if name := path.Base(node); len(ahead) > 0 && ahead[0].Name == name {
 		role = "held by"
 	}
 	if watch := w.cl.sess.Watches.Get(session.Data, w.cl.client.full(node)); watch != nil {
@@ -181,8 +202,9 @@ func (cl *claim) reportLate(after []Contender) {
 // last to be reported.
 func (cl *claim) reportForeign(what string, f Contender) {
 	cl.mu.Lock()
-	told := cl.foreign == f.Name
-	cl.foreign = f.Name
+	rare := cl.rarities()
+	told := rare.foreign == f.Name
+	rare.foreign = f.Name
 	cl.mu.Unlock()
 	if told {
 		return
@@ -193,12 +215,12 @@ func (cl *claim) reportForeign(what string, f Contender) {
 
 // remember keeps whom to wait for, and all contenders ahead if they are few.
 func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
-	w.awaited, w.ahead = make([]string, 0, len(wait)), nil
+	w.verdict = &verdict{awaited: make([]string, 0, len(wait))}
 	for _, at := range wait {
-		w.awaited = append(w.awaited, znode.Join(w.cl.spec.Line.Dir, ahead[at].Name))
+		w.verdict.awaited = append(w.verdict.awaited, znode.Join(w.cl.spec.Line.Dir, ahead[at].Name))
 	}
 	if all && len(ahead) < frontPlaces {
-		w.ahead = slices.Clone(ahead)
+		w.verdict.ahead = slices.Clone(ahead)
 		w.cl.node.WatchSooner()
 	} else {
 		w.cl.node.WatchLater() // a listing comes before the grant
@@ -236,17 +258,24 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 	if err := w.cl.goneErr(); err != nil {
 		return nil, err
 	}
-	v.Prefetch(w.awaited...)
-	for i, node := range w.awaited {
-		watch, err := v.watch("watch", session.Data, node)
+	awaited := w.awaited()
+	v.Prefetch(awaited...)
+	for _, node := range awaited {
+		_, err := v.watch("watch", session.Data, node)
 		switch {
-		case err == nil:
-			w.awaited[i] = w.cl.client.relative(watch.Path)
 		case errors.Is(err, ErrNoNode):
 			gone = append(gone, node)
 		case err != nil:
+			w.verdict = &verdict{awaited, w.ahead()} // for the error of the wait
 			return nil, cmp.Or(w.cl.goneErr(), err)
 		}
+	}
+	switch ahead := w.ahead(); {
+	case len(gone) > 0:
+	case ahead == nil:
+		w.verdict = nil
+	default:
+		w.verdict = &verdict{ahead: ahead}
 	}
 	return gone, nil
 }
@@ -257,7 +286,7 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 // the turn, or if all that the rule names are watched already: so of many
 // waiters in one client, few list the line.
 func (w *waiter) askWithout(gone []string) (granted, told bool) {
-	if ahead, known := w.without(gone, w.ahead); known {
+	if ahead, known := w.without(gone, w.ahead()); known {
 		if _, granted = w.rule(ahead); granted {
 			return true, true
 		}

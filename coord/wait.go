@@ -204,7 +204,7 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, err
 	}
-	return slices.Clone(w.Children), statOf(w.Stat), nil
+	return slices.Clone(w.Children()), statOf(w.Stat), nil
 }
 
 // ChildrenIfAny is [View.Children] of a directory that may be missing: it is
@@ -317,7 +317,7 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	defer v.mu.Unlock()
 	v.learned = v.learned || err != nil
 	if err == nil {
-		key.path = v.client.relative(w.Path)
+		key.path = v.client.relative(w.Path())
 		v.note(key, w, previous)
 	}
 	return w, err
@@ -349,7 +349,7 @@ func (v *View) previous(key watched) *reading {
 		v.last = make(map[watched]*reading, len(v.before))
 		for i := range v.before {
 			r := &v.before[i]
-			v.last[watched{v.client.relative(r.watch.Path), r.kind}] = r
+			v.last[watched{v.client.relative(r.watch.Path()), r.kind}] = r
 		}
 	}
 	return v.last[key]

@@ -46,7 +46,7 @@ var line = []mutant{
 	off("a forfeited name is not retained", in(coord, "TestF92ANameThatIsForfeited"),
 		"claim.mayRetain", ` && (cause == ErrWindowOver || cause == ErrDisconnected)`, ""),
 	off("a name that is retained is taken back once", in(coord, "TestF92ANameThatIsRetainedIsTakenBack"),
-		"registry.takeBack", `cl.retained, cl.joined = false, time.Now()`, `cl.joined = time.Now()`),
+		"registry.takeBack", `cl.retained, cl.joined = false, time.Since(cl.client.began)`, `cl.joined = time.Since(cl.client.began)`),
 	off("a contender of an unknown recipe is refused", in(coord, "TestF64AContenderOfAnUnknownRecipeThatCameFirst"),
 		"Layout.Read", `c, known = ParseUnknown(name)`, `known = false`),
 	off("a contender of a kind that does not take part is refused", in(coord, "TestF64AContenderOfAKind"),

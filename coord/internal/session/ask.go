@@ -144,6 +144,7 @@ func (s *Session) translate(err error) error {
 	return err
 }
 
-// poolSize bounds how many requests of one pool are under way. Many waiters
-// must not fill the connection: all other requests would stand behind theirs.
+// poolSize bounds how many requests of a pool or pipeline are under way. Many
+// waiters must not fill the connection: all other requests would stand behind
+// theirs.
 const poolSize = 128

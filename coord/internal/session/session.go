@@ -78,7 +78,7 @@ func start(cfg *Config, before int64) (*Session, error) {
 		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1), tasks: &tasks{ending: ending},
 	}
 	s.chores.tasks = s.tasks
-	s.Watches = Watches{s: s, arming: pool{tasks: s.tasks}}
+	s.Watches = Watches{s: s}
 	for kind := range s.Watches.set {
 		s.Watches.set[kind] = map[string]*Watch{}
 	}

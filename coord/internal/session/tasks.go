@@ -33,6 +33,49 @@ func (t *tasks) conclude() {
 	t.running.Wait()
 }
 
+// pipeline sends requests, poolSize at a time, in the order they came. A request
+// needs no goroutine while it is under way.
+type pipeline struct {
+	mu       sync.Mutex
+	underWay int
+	queue    []func() bool
+}
+
+// add has send called in its turn. If send returns true, the request is under
+// way until its sender calls [pipeline.over].
+func (p *pipeline) add(send func() bool) {
+	p.mu.Lock()
+	if p.underWay == poolSize {
+		p.queue = append(p.queue, send)
+		p.mu.Unlock()
+		return
+	}
+	p.underWay++
+	p.mu.Unlock()
+	if !send() {
+		p.over()
+	}
+}
+
+// over notes that a request is no longer under way, and sends the next.
+func (p *pipeline) over() {
+	for {
+		p.mu.Lock()
+		if len(p.queue) == 0 {
+			p.queue = nil
+			p.underWay--
+			p.mu.Unlock()
+			return
+		}
+		send := p.queue[0]
+		p.queue[0], p.queue = nil, p.queue[1:]
+		p.mu.Unlock()
+		if send() {
+			return
+		}
+	}
+}
+
 // pool runs tasks, poolSize at a time, in the order they came.
 type pool struct {
 	*tasks

@@ -28,18 +28,19 @@ const (
 // Watch is a node as it was read, with the one-shot watch that the reading
 // left. All that watch the same path share it.
 type Watch struct {
-	Path     string // all that watch it may share this string
-	Data     []byte
-	Children []string
-	Stat     wire.Stat
+	Data []byte
+	Stat wire.Stat
+
+	children *[]string // of a watch on these
 
 	setting *setting // or nil once the fields above are set; Watches.mu guards it
 
 	mu     sync.Mutex
-	armed  bool // the server has it; Watches.mu guards it
+	path   string // one for all that watch it
+	armed  bool   // the server has it; Watches.mu guards it
 	fired  Fired
-	hooks  []func(Fired) // nil once fired
-	wakers []Waker       // the same
+	hook   func(Fired) // calls all that [Watch.OnFire] was given; nil once fired
+	wakers []Waker     // nil once fired
 }
 
 // setting is the request that sets a watch.
@@ -47,6 +48,16 @@ type setting struct {
 	over chan struct{}
 	err  error // why it has failed; set when it is over
 }
+
+// Path returns the path of the node.
+func (w *Watch) Path() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.path
+}
+
+// Children returns the names that were listed.
+func (w *Watch) Children() []string { return *w.children }
 
 // Tell has the waker woken when the watch fires, or now if it has.
 func (w *Watch) Tell(k Waker) {
@@ -91,7 +102,7 @@ const (
 // Watches are what a session watches.
 type Watches struct {
 	s      *Session
-	arming pool // sets watches on nodes
+	arming pipeline // sets watches on nodes
 
 	mu   sync.Mutex
 	set  [kinds]map[string]*Watch // by path
@@ -122,6 +133,25 @@ func (ws *Watches) Get(kind Kind, path string) *Watch {
 	return nil
 }
 
+// Adopt is Get for a caller that keeps its string of the path: from now on the
+// watch keeps the same.
+func (ws *Watches) Adopt(kind Kind, path string) *Watch {
+	w := ws.Get(kind, path)
+	if w == nil {
+		return nil
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.set[kind][path] == w {
+		delete(ws.set[kind], path) // with the key's string
+		ws.set[kind][path] = w
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.path = path
+	return w
+}
+
 // Attempt is a watch that is set, or is being set.
 type Attempt struct {
 	key     armed
@@ -135,26 +165,66 @@ type Attempt struct {
 func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	key := armed{path, kind}
 	ws.mu.Lock()
-	defer ws.mu.Unlock()
 	if w, shared := ws.set[kind][path]; shared {
+		defer ws.mu.Unlock()
 		return Attempt{key, w, w.setting, true}
 	}
-	w := &Watch{Path: path, setting: &setting{over: make(chan struct{})}}
-	setting := w.setting
-	arm := func() { ws.arm(key, w, setting) }
-	var err error
+	w := &Watch{path: path, setting: &setting{over: make(chan struct{})}}
+	ws.set[kind][path] = w
+	a := Attempt{key, w, w.setting, false}
+	ws.mu.Unlock()
 	if kind == Data {
-		err = ws.arming.enqueue(arm)
+		ws.arming.add(func() bool { return ws.begin(a, ws.arming.over) })
 	} else { // Children may stand for an unreadable node: see armByParent
-		err = ws.s.Go(arm)
+		ws.begin(a, func() {})
 	}
-	if err == nil {
-		ws.set[kind][path] = w
-	} else {
-		setting.err = err
-		close(setting.over)
+	return a
+}
+
+// begin asks for the watch, and reports whether that is under way; then it
+// calls over at the end. It takes a goroutine only if the request cannot be
+// sent now, or if one more has to follow. The attempt is not bound to the
+// context of the first caller, since others may wait for the same watch by now.
+func (ws *Watches) begin(a Attempt, over func()) bool {
+	background := func(arm func(a Attempt) error) error {
+		return ws.s.Go(func() {
+			ws.end(a, arm(a))
+			over()
+		})
 	}
-	return Attempt{key, w, setting, false}
+	c, r := ws.reading(a)
+	told := c.Told
+	c.Told = func(err error) {
+		told(err)
+		err = ws.answered(a, c.Value, ws.s.translate(err))
+		if isUnreadable(a, err) {
+			if err = background(ws.armByParent); err == nil {
+				return
+			}
+		}
+		ws.end(a, err)
+		over()
+	}
+	r.Caller, r.Yields = c, true
+	if ws.s.ask(r, wire.Reading(a.key.path, true)) == nil {
+		return true
+	}
+	err := background(ws.arm)
+	if err != nil {
+		ws.end(a, err)
+	}
+	return err == nil
+}
+
+// end ends an attempt.
+func (ws *Watches) end(a Attempt, err error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if err != nil && ws.set[a.key.kind][a.key.path] == a.watch {
+		delete(ws.set[a.key.kind], a.key.path)
+	}
+	a.setting.err, a.watch.setting = err, nil
+	close(a.setting.over)
 }
 
 // Await waits until the watch is set. A failed attempt that another caller
@@ -176,44 +246,45 @@ func (ws *Watches) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	return a.watch, a.setting.err
 }
 
-// arm sets the watch. It is not bound to the context of the first caller, since
-// others may wait for the same watch by now.
-func (ws *Watches) arm(key armed, w *Watch, setting *setting) {
-	err := ws.s.awaitUp(context.Background())
-	if err == nil {
-		err = ws.read(key, w)
+// arm sets the watch as soon as the request can be sent.
+func (ws *Watches) arm(a Attempt) error {
+	c, r := ws.reading(a)
+	stat, err := answer(context.Background(), ws.s, c, r, wire.Reading(a.key.path, true))
+	if err = ws.answered(a, stat, err); isUnreadable(a, err) {
+		return ws.armByParent(a)
 	}
-	if errors.Is(err, zk.ErrNoAuth) && key.kind == Data {
-		err = ws.armByParent(key, w)
-	}
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if err != nil && ws.set[key.kind][key.path] == w {
-		delete(ws.set[key.kind], key.path)
-	}
-	setting.err, w.setting = err, nil
-	close(setting.over)
+	return err
 }
 
-func (ws *Watches) read(key armed, w *Watch) error {
+func isUnreadable(a Attempt, err error) bool {
+	return errors.Is(err, zk.ErrNoAuth) && a.key.kind == Data
+}
+
+// reading is the request that reads and watches.
+func (ws *Watches) reading(a Attempt) (*wire.Call[wire.Stat], wire.Request) {
+	w := a.watch
 	c := &wire.Call[wire.Stat]{Fields: func(d *wire.Decoder) wire.Stat {
-		switch key.kind {
+		switch a.key.kind {
 		case Data:
 			w.Data = ws.share(d.Buffer())
 		case Children:
-			w.Children = d.Names()
+			names := d.Names()
+			w.children = &names
 		}
 		return d.Stat()
 	}, Told: func(err error) {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
-		w.armed = err == nil || key.kind == Absence && err == zk.ErrNoNode
+		w.armed = err == nil || a.key.kind == Absence && err == zk.ErrNoNode
 	}}
-	r := wire.Request{Op: [...]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[key.kind]}
-	var err error
-	w.Stat, err = answer(context.Background(), ws.s, c, r, wire.Reading(key.path, true))
+	return c, wire.Request{Op: [...]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[a.key.kind]}
+}
+
+// answered keeps what the answer says, and says whether the watch is set.
+func (ws *Watches) answered(a Attempt, stat wire.Stat, err error) error {
+	a.watch.Stat = stat
 	switch {
-	case key.kind != Absence:
+	case a.key.kind != Absence:
 		return err
 	case err == nil:
 		return zk.ErrNodeExists
@@ -242,20 +313,20 @@ func (ws *Watches) share(data []byte) []byte {
 // of CVE-2024-23944 sends no event of such a node to its watchers (exists
 // included), so its parent's list of children is watched instead: each change
 // there fires the watch, and the next look finds out.
-func (ws *Watches) armByParent(key armed, w *Watch) error {
-	siblings, err := ws.Await(context.Background(), ws.Begin(Children, Parent(key.path)))
+func (ws *Watches) armByParent(a Attempt) error {
+	siblings, err := ws.Await(context.Background(), ws.Begin(Children, Parent(a.key.path)))
 	if err != nil {
 		return err
 	}
-	node, err := ws.s.Exists(context.Background(), key.path)
+	node, err := ws.s.Exists(context.Background(), a.key.path)
 	if err == nil && !node.Exists {
 		err = zk.ErrNoNode
 	}
 	if err != nil {
 		return err
 	}
-	w.Stat = node.Stat
-	siblings.OnFire(func(fired Fired) { ws.fire(key, fired) })
+	a.watch.Stat = node.Stat
+	siblings.OnFire(func(fired Fired) { ws.fire(a.key, fired) })
 	return nil
 }
 
@@ -303,13 +374,13 @@ func (ws *Watches) fire(key armed, fired Fired) {
 		return
 	}
 	w.mu.Lock()
-	hooks, wakers := w.hooks, w.wakers
-	w.hooks, w.wakers, w.fired = nil, nil, fired
+	hook, wakers := w.hook, w.wakers
+	w.hook, w.wakers, w.fired = nil, nil, fired
 	w.mu.Unlock()
 	for _, k := range wakers {
 		k.Wake()
 	}
-	for _, hook := range hooks {
+	if hook != nil {
 		hook(fired)
 	}
 }
@@ -319,8 +390,12 @@ func (ws *Watches) fire(key armed, fired Fired) {
 func (w *Watch) OnFire(hook func(Fired)) {
 	w.mu.Lock()
 	fired := w.fired
-	if fired == Pending {
-		w.hooks = append(w.hooks, hook)
+	switch first := w.hook; {
+	case fired != Pending:
+	case first == nil:
+		w.hook = hook
+	default:
+		w.hook = func(fired Fired) { first(fired); hook(fired) }
 	}
 	w.mu.Unlock()
 	if fired != Pending {

@@ -63,7 +63,7 @@ func (c *Conn) Send() {
 }
 
 // keptBuffer is how large a buffer may be that is used again.
-const keptBuffer = 64 << 10
+const keptBuffer = 16 << 10
 
 // keptRequests is how many requests a list keeps room for once it is empty:
 // thousands that came at once need not come again.

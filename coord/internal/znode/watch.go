@@ -68,9 +68,13 @@ func (n *Node) Watch() {
 	})
 }
 
-// WatchOnce is [Node.Watch], unless the watch was set before.
+// WatchOnce is [Node.Watch], unless the watch was set before. It takes no
+// goroutine where another waiter of the session watches the node.
 func (n *Node) WatchOnce() {
-	if n.watch.Load() == nil {
+	if n.watch.Load() != nil || n.owner.Leaving() {
+		return
+	}
+	if w := n.sess.Watches.Adopt(session.Data, n.path); w == nil || n.checkRead(w, nil) != nil {
 		n.Watch()
 	}
 }
