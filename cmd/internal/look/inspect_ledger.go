@@ -239,8 +239,8 @@ func (l *LedgerReport) table(to term.Page) {
 	t := term.Table{Heads: []string{"JOB", "STATE", "ATTEMPT", "BEGUN", "BY", "ERROR"}}
 	for _, job := range l.First {
 		begun := ""
-		if age := term.Ago(job.Begun); age != "" {
-			begun = age + " ago"
+		if age := term.SinceThen(job.Begun); age != nil {
+			begun = term.Age(*age) + " ago"
 		}
 		t.Add("", strconv.Quote(job.Key), string(job.State), strconv.Itoa(job.Attempt), begun, Contender{Owner: job.By}.Who(), term.Plain(job.Error))
 	}

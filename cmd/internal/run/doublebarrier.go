@@ -61,7 +61,7 @@ func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
 // Validate is called by kong.
 func (v *DoubleBarrierVerb) Validate() error {
 	if v.Least < 0 || v.Least > v.N || v.LastCall < 0 {
-		return fmt.Errorf("--least %d --last-call %v: a round of at most %d can begin with 1 to %d, and no negative time", v.Least, v.LastCall, v.N, v.N)
+		return fmt.Errorf("--least %d --last-call %v: a round of at most %d can begin with 1 to %d, and --last-call is at least 0", v.Least, v.LastCall, v.N, v.N)
 	}
 	return v.commandLine.Validate()
 }

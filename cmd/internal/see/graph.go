@@ -231,7 +231,7 @@ func (g *WaitGraph) dot(to io.Writer) error {
 		} else if slices.Contains(possible, session) {
 			color = ", color=orange"
 		}
-		fmt.Fprintf(&text, "\t%q [label=%q%s];\n", session, g.owners[session]+"\n"+session, color)
+		fmt.Fprintf(&text, "\t%q [label=%q%s];\n", session, strings.TrimPrefix(g.owners[session]+"\n"+session, "\n"), color)
 	}
 	for _, w := range g.Waits {
 		fmt.Fprintf(&text, "\t%q -> %q [label=%q];\n", w.Session, w.target(), w.Path)

@@ -107,11 +107,12 @@ func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect,
 	}
 }
 
-// breaking is inspect.Break of a claim, which the history remembers as broken.
+// breaking is inspect.BreakClaim, of a claim that the history remembers as
+// broken.
 func breaking(past *recorder) func(context.Context, *coord.Client, coord.Dialect, look.Contender) error {
 	return func(ctx context.Context, client *coord.Client, _ coord.Dialect, c look.Contender) error {
 		past.breaks(c.Node, true)
-		err := inspect.Break(ctx, client, c.Node)
+		_, err := inspect.BreakClaim(ctx, client, c.Node, c.Token)
 		if err != nil {
 			past.breaks(c.Node, false)
 		}
@@ -135,6 +136,10 @@ func (v *UIVerb) shown(ctx context.Context, client *coord.Client, d coord.Dialec
 	found = slices.DeleteFunc(found, func(c look.Contender) bool { return c.Session != target.Session })
 	if len(found) == 0 {
 		return nil, errors.New("another session has " + target.Node + " by now")
+	}
+	found = slices.DeleteFunc(found, func(c look.Contender) bool { return target.Made != 0 && float64(momentOf(c.Made)) != target.Made })
+	if len(found) == 0 {
+		return nil, errors.New(target.Node + " has been made anew")
 	}
 	return found, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/slots"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -169,6 +170,33 @@ func TestThePageIsServedOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	taken := cmdtest.On(t, w, "--json", "ui", "--listen", u.Host)
 	require.Equal(t, term.ExitFailed, taken.Exit())
 	require.Contains(t, cmdtest.TheObject(t, taken, "ui")["error"], "--listen")
+}
+
+// The slots of one client have the same session, and each number the same name.
+func TestThePageLeavesASlotThatWasTakenAgain(t *testing.T) {
+	w := cmdtest.World(t)
+	client, holder := cmdtest.Open(t, w), cmdtest.Open(t, w)
+	numbers := cmdtest.Must(slots.New(holder, w.Path("s"), 1))
+	slot := cmdtest.Must(numbers.Acquire(t.Context()))
+	_, shown, err := client.Get(t.Context(), slot.Node())
+	require.NoError(t, err)
+	require.NoError(t, slot.Release(t.Context()))
+	again := cmdtest.Must(numbers.Acquire(t.Context()))
+	require.Equal(t, slot.Node(), again.Node())
+	var acted []look.Contender
+	act := (&UIVerb{Path: "/"}).act(client, "", func(_ context.Context, _ *coord.Client, _ coord.Dialect, c look.Contender) error {
+		acted = append(acted, c)
+		return nil
+	})
+	target := ui.Target{Path: w.Path("s"), Node: slot.Node(), Session: look.SessionName(holder.Info().SessionID), Made: float64(momentOf(shown.Created))}
+	require.ErrorContains(t, act(t.Context(), target), "made anew")
+	require.Empty(t, acted)
+	_, shown, err = client.Get(t.Context(), again.Node())
+	require.NoError(t, err)
+	target.Made = float64(momentOf(shown.Created))
+	require.NoError(t, act(t.Context(), target))
+	require.Equal(t, again.Token(), acted[0].Token)
+	require.NoError(t, again.Release(t.Context()))
 }
 
 // The claims on an item have the same name, whichever consumer has it.

@@ -339,7 +339,7 @@ func TestOnlyThePageItselfMayAct(t *testing.T) {
 	older := order("break", target)
 	older.Header.Del("Sec-Fetch-Site")
 	require.Equal(t, http.StatusOK, s.ask(older).StatusCode, "a browser that does not say where it comes from")
-	require.Equal(t, []Target{{"/l", "/l/n", "0x1"}, {"/l", "/l/n", "0x1"}}, acted)
+	require.Equal(t, []Target{{Path: "/l", Node: "/l/n", Session: "0x1"}, {Path: "/l", Node: "/l/n", Session: "0x1"}}, acted)
 
 	for what, change := range map[string]func(*http.Request){
 		"no origin":                func(r *http.Request) { r.Header.Del("Origin") },

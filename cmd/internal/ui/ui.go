@@ -44,6 +44,9 @@ type Target struct {
 	Path    string `json:"path"`
 	Node    string `json:"node"`
 	Session string `json:"session"`
+	// Made is when its node was made, in Unix seconds by the servers' clock; 0:
+	// not known.
+	Made float64 `json:"made,omitempty"`
 }
 
 func (t Target) isWhole() bool { return t.Path != "" && t.Node != "" && t.Session != "" }

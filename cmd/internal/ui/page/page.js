@@ -191,7 +191,7 @@ const fitted = (text, width) => (text.length * 6.2 <= width ? text : text.slice(
 
 function lasting(i) {
   const to = shape.until(i, seen);
-  if (!i.begin[0] && !i.nobody) return (i.end ? "for at least " : "for at least ") + age(to - i.begin[1]);
+  if (!i.begin[0] && !i.nobody) return "for at least " + age(to - i.begin[1]);
   return i.end ? "for " + between(i.end[0] - i.begin[1], i.begin[0] ? i.end[1] - i.begin[0] : undefined) : "since " + age(now() - i.begin[1]);
 }
 
@@ -703,9 +703,12 @@ function ring(waits, kind) {
   const what = make("ul", "", ...waits.map((w) => make("li", "", bdi((w.owner || "unknown") + " (" + w.session + ")"), " waits " + (w.made ? "since " + clockOf(w.made) + " " : "") + "for ", link(w.path),
     ", which " + (w.for_owner || "unknown") + " (" + w.for + ") " + (w.for_holds ? "holds" : "waits for, too"))));
   const first = waits.find((w) => w.for_holds) ?? waits[0];
-  const advice = make("p", "", "To do: open ", link(first.path), " and ask its holder to give up, or run ", make("code", "", "zkcoord revoke --force-after 30s " + first.path), ".");
+  const advice = make("p", "", "To do: open ", link(first.path), " and ask its holder to give up, or run ", make("code", "", "zkcoord revoke --force-after 30s " + quoted(first.path)), ".");
   return [svg("svg", { width: 330, height: height + 12, viewBox: `0 0 330 ${height + 12}`, "aria-hidden": "true" }, ...all), make("div", "", what, ...(kind ? [] : [advice]))];
 }
+
+// quoted is one word for a shell.
+const quoted = (text) => (/^[\w/.:@%+=,-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'");
 
 // link leads to a path's row.
 function link(path) {
@@ -876,7 +879,7 @@ document.addEventListener("visibilitychange", () => {
 // pressed.
 function ask(act, target) {
   const [question, warning] = questions[act];
-  const { path, node, session, owner } = target;
+  const { path, node, session, owner, made } = target;
   at("node").close();
   set(at("question"), question);
   set(at("warning"), warning);
@@ -888,7 +891,7 @@ function ask(act, target) {
   set(at("target-node"), node);
   at("go").onclick = () => {
     at("confirm").close();
-    carryOut(act, { path, node, session });
+    carryOut(act, { path, node, session, made });
   };
   at("confirm").showModal();
 }
