@@ -33,8 +33,8 @@ func (t *tasks) conclude() {
 	t.running.Wait()
 }
 
-// pipeline sends requests, poolSize at a time, in the order they came. A request
-// needs no goroutine while it is under way.
+// pipeline sends requests, poolSize at a time, in the order they came. A
+// request needs no goroutine while it is under way.
 type pipeline struct {
 	mu       sync.Mutex
 	underWay int
