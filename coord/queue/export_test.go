@@ -6,3 +6,6 @@ func (q *Queue) Remembered() int {
 	defer q.hand.mu.Unlock()
 	return len(q.hand.items)
 }
+
+// Explain returns the error of a call that failed with err.
+func (q *Queue) Explain(op string, err error) error { return q.explain(op, err) }

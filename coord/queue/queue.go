@@ -183,6 +183,11 @@ func (q *Queue) untilClosed(ctx context.Context) (context.Context, func()) {
 	}
 }
 
+// isEnd reports whether a context ended a call.
+func isEnd(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
 func (q *Queue) explain(op string, err error) error {
 	if err == nil {
 		return nil
@@ -190,8 +195,8 @@ func (q *Queue) explain(op string, err error) error {
 	if (errors.Is(err, coord.ErrReleased) || errors.Is(err, ErrClosed)) && !errors.Is(err, ErrStale) {
 		err = ErrClosed // and not the error of the internal context
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		if inner := (*coord.OpError)(nil); !errors.Is(err, coord.ErrUnconfirmed) && errors.As(err, &inner) {
+	if isEnd(err) {
+		if inner := (*coord.OpError)(nil); !errors.Is(err, coord.ErrUnconfirmed) && errors.As(err, &inner) && isEnd(inner.Err) {
 			err = inner.Err // no request is at fault, of those that were made together
 		}
 		return recipe.Failure(q.client, op, q.path, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -367,4 +368,16 @@ func (b bubble) nothingOf(c *coord.Client) {
 	for _, node := range b.Server.Nodes() {
 		require.NotEqual(b, c.Info().SessionID, node.Stat.EphemeralOwner, node.Path)
 	}
+}
+
+// The session has ended at the same time: a request failed for that.
+func TestACallWhoseContextHasEndedSaysSo(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		request := &coord.OpError{Op: "exists", Path: "/q/entries", Err: coord.ErrSessionExpired}
+		err := b.queue(b.Open()).Explain("receive", recipe.Ended(ctx, request))
+		require.ErrorIs(b, err, context.Canceled)
+		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
+	})
 }

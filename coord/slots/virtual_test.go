@@ -255,6 +255,26 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 	})
 }
 
+// The directory of holders is a container: the server removes it once nobody
+// holds a number.
+func TestAnOwnerIsForgottenThoughTheDirectoryOfHoldersGoes(t *testing.T) {
+	for when, delay := range map[string]time.Duration{"before": 0, "meanwhile": time.Second} {
+		coordtest.InBubble(t, func(b coordtest.Bubble) {
+			c := b.Open()
+			release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/ids/held", Times: 1}, zkembed.DelayReply(2*time.Second))
+			time.AfterFunc(delay, func() { b.Server.Reap() })
+			time.Sleep(time.Millisecond)
+			require.NoError(b, of(b, c, "/ids", 1).Forget(b.Context(), "a"), when)
+			all, err := of(b, c, "/ids", 1).List(b.Context())
+			require.NoError(b, err)
+			for _, state := range all {
+				require.Empty(b, state.Owner)
+			}
+		})
+	}
+}
+
 func TestAnOwnerIsForgottenThoughAServerThatLagsHasNoneYet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, owner := b.Open(), of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
