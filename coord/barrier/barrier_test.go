@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -145,38 +146,37 @@ func TestWhatIsNoBarrierIsNotTakenForOne(t *testing.T) {
 }
 
 func TestWhatABarrierCosts(t *testing.T) {
-	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
-	w.SetTimeout(time.Minute)
-	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute)) // no probe, no ping meanwhile
-	path := w.Path("barrier")
-	b := at(t, c, path)
-	require.NoError(t, b.Set(coordtest.Limited(t)))
-	require.NoError(t, b.Open(coordtest.Limited(t)))
-	spent := func(f func()) zkembed.Counts { return coordtest.Spent(w.Embedded(), c, f) }
-	set := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
-	require.Equal(t, 1, set.Total(), "%v", set)
-	again := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
-	require.Equal(t, 2, again.Total(), "%v", again)
-	var all []<-chan error
-	waits := spent(func() {
-		all = append(all, waiting(t, w, t.Context(), b, path))
-	})
-	require.Equal(t, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetData: 1}, waits)
-	const more = 10
-	flushed := w.Embedded().SessionCounts(c.Info().SessionID)[zkembed.OpMulti]
-	waits = spent(func() {
-		for range more {
-			all = append(all, coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) }))
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		gate := at(b, c, "/barrier")
+		spent := func(f func()) zkembed.Counts {
+			time.Sleep(time.Second) // nothing is under way from before
+			return coordtest.Spent(b.Server, c, func() {
+				f()
+				synctest.Wait()
+			})
 		}
-		zktest.Eventually(t, coordtest.Soon, func() bool {
-			return w.Embedded().SessionCounts(c.Info().SessionID)[zkembed.OpMulti] == flushed+more
-		}, "all wait")
+		require.NoError(b, gate.Set(b.Context()))
+		require.NoError(b, gate.Open(b.Context()))
+		set := spent(func() { require.NoError(b, gate.Set(b.Context())) })
+		require.Equal(b, 1, set.Total(), "%v", set)
+		again := spent(func() { require.NoError(b, gate.Set(b.Context())) })
+		require.Equal(b, 2, again.Total(), "%v", again)
+		var all []<-chan error
+		wait := func() { all = append(all, coordtest.Go(func() error { return gate.Wait(b.Context()) })) }
+		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetData: 1}, spent(wait))
+		const more = 10
+		waits := spent(func() {
+			for range more {
+				wait()
+			}
+		})
+		require.Equal(b, zkembed.Counts{zkembed.OpMulti: more}, waits, "all that wait in one process share one watch")
+		opened := spent(func() {
+			require.NoError(b, gate.Open(b.Context()))
+			passes(b.T, all...)
+		})
+		require.Equal(b, 1, opened[zkembed.OpNotify])
+		require.Equal(b, 1, opened.Total(), "%v", opened)
 	})
-	require.Zero(t, waits[zkembed.OpGetData], "all that wait in one process share one watch")
-	opened := spent(func() {
-		require.NoError(t, b.Open(coordtest.Limited(t)))
-		passes(t, all...)
-	})
-	require.Equal(t, 1, opened[zkembed.OpNotify])
-	require.Equal(t, 1, opened.Total(), "%v", opened)
 }
