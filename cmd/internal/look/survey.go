@@ -197,7 +197,7 @@ func (s Extent) String() string {
 		for i, path := range s.Hidden {
 			hidden[i] = term.Plain(path)
 		}
-		text += "; may not be listed:  " + strings.Join(hidden, ", ")
+		text += "; may not be listed: " + strings.Join(hidden, ", ")
 	}
 	return text
 }

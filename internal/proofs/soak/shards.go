@@ -68,12 +68,27 @@ func (r *run) troubleShards(ctx context.Context) {
 	}
 }
 
+// setAllKeys sets the keys that a fault may have taken from the list: of one
+// key, not every member gets its share in time.
+func (r *run) setAllKeys(limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	s, err := shards.New(r.sharing.meddler, r.w.Path(sharedAt))
+	if err == nil {
+		err = s.SetKeys(ctx, workload.KeyNames(keys)...)
+	}
+	if err != nil {
+		r.tally.problem("shards: the keys cannot be set again: %v", err)
+	}
+}
+
 // judgeShards waits until every key is owned, and every resident member is in,
 // after the last fault; then they leave. A session may have to end before, and
 // a function that hangs may drain for T.
 func (r *run) judgeShards(over time.Time) {
 	limit := 2*T + 4*time.Second
 	missing := ""
+	r.setAllKeys(limit)
 	await(context.Background(), limit, func() bool {
 		missing = workload.NotShared(context.Background(), r.sharing.meddler, r.w.Path(sharedAt), r.sharing.names)
 		return missing == ""
