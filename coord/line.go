@@ -141,6 +141,10 @@ func (v *lineView) drop(gone func(Contender) bool) []Contender {
 	return v.line[v.gone:]
 }
 
+// longListing is how many names a listing has that nobody is to keep for a few
+// of them.
+const longListing = 1000
+
 // view is parse for a listing that many share: it is parsed once.
 func (l Line) view(names *session.Listing, d Dialect) *lineView {
 	if l.AnyDialect {
@@ -148,7 +152,7 @@ func (l Line) view(names *session.Listing, d Dialect) *lineView {
 	}
 	return names.View(string(cmp.Or(l.Dialect, d))+" "+strings.Join(l.Kinds, " "), func(names []string) any {
 		line, foreign := l.parse(names, d)
-		if len(names) > 4*frontPlaces {
+		if len(names) > longListing {
 			l.detach(line[:min(frontPlaces, len(line))], d)
 		}
 		return &lineView{line: line, foreign: foreign}

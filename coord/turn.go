@@ -270,12 +270,12 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 			return nil, cmp.Or(w.cl.goneErr(), err)
 		}
 	}
-	switch ahead := w.ahead(); {
-	case len(gone) > 0:
-	case ahead == nil:
+	switch {
+	case len(gone) > 0 || w.verdict == nil:
+	case w.verdict.ahead == nil:
 		w.verdict = nil
 	default:
-		w.verdict = &verdict{ahead: ahead}
+		w.verdict.awaited = nil
 	}
 	return gone, nil
 }
