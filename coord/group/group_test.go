@@ -157,7 +157,7 @@ func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
 		timeout := 10 * time.Second
 		if w.Backend() == zktest.Real {
-			timeout = 30 * time.Second // its start takes a while
+			timeout = 45 * time.Second // its start takes a while
 		}
 		w.SetTimeout(timeout)
 		ids, lost, granted, over := []string{}, make(chan int64, n), make(chan int64, n), make(chan error, n)
