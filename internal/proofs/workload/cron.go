@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -18,6 +19,9 @@ type Crontab struct {
 	Ensemble func() time.Time // what the servers' clock shows
 
 	crons perClient[*cron.Cron]
+
+	mu            sync.Mutex
+	behind, worst time.Duration // at the newest look, and since the last CatchesUp
 }
 
 // early is by how much, at most, a slot is due before the ensemble's clock says
@@ -30,10 +34,9 @@ type every time.Duration
 func (e every) Next(t time.Time) time.Time { return t.Truncate(time.Duration(e)).Add(time.Duration(e)) }
 
 // Run runs a slot, by a clock that may be wrong. After the last fault it is a
-// turn, too, if others run the slots in time, or catch up: a schedule does not
-// promise each member its share.
+// turn, too, if others run the slots in time: a schedule does not promise each
+// member its share.
 func (t *Crontab) Run(clock func() time.Time) Use {
-	var behind time.Duration
 	return func(w *Worker, c *coord.Client) bool {
 		s := t.crons.of(c, func() *cron.Cron {
 			return must(cron.New(c, w.Key, every(t.Every), append(t.Opts, cron.Clock(clock))...))
@@ -47,7 +50,7 @@ func (t *Crontab) Run(clock func() time.Time) Use {
 		beginning.end("Begin", err)
 		if err != nil {
 			op.End(history.Failed, err)
-			return w.isCalm() && t.isInTime(w, s, &behind)
+			return w.isCalm() && t.isInTime(w, s)
 		}
 		if by := slot.At.Sub(t.Ensemble()); by > early {
 			w.Violated("%s: the slot %s was begun %v before its time, by the ensemble's clock", w.Name, slot.Key, by)
@@ -72,9 +75,9 @@ func (t *Crontab) call(w *Worker) *call {
 	return w.call().untilCalm()
 }
 
-// isInTime reports whether the schedule has come as far as it should have, or
-// is less behind than it was before, and judges it if it has come further.
-func (t *Crontab) isInTime(w *Worker, s *cron.Cron, before *time.Duration) bool {
+// isInTime reports whether the schedule has come as far as it should have, and
+// judges it if it has come further.
+func (t *Crontab) isInTime(w *Worker, s *cron.Cron) bool {
 	looking := w.within(w.ctx, w.Pace.Timeout)
 	state, err := s.State(looking.ctx)
 	looking.end("State", err)
@@ -86,7 +89,18 @@ func (t *Crontab) isInTime(w *Worker, s *cron.Cron, before *time.Duration) bool 
 		w.Violated("%s: the schedule has come to %v, %v ahead of the ensemble's clock", w.Name, state.Through, -behind)
 	}
 	w.Count("schedules looked at")
-	catchesUp := behind < *before
-	*before = behind
-	return catchesUp || behind <= t.Every+early+w.Pace.Timeout
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.behind, t.worst = behind, max(t.worst, behind)
+	return behind <= t.Every+early+w.Pace.Timeout
+}
+
+// CatchesUp reports whether the schedule is less behind than it was at some
+// time since the last call.
+func (t *Crontab) CatchesUp() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	catchesUp := t.behind < t.worst
+	t.worst = t.behind
+	return catchesUp
 }
