@@ -11,7 +11,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -119,17 +118,11 @@ func litter(d *driver) (time.Duration, func() int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
 	made := make(chan error, 1)
-	d.running.Go(func() { // a plain create, which makes no parents: in the other dialect the path may have another meaning
-		_, err := d.admin.client.Txn(ctx, coord.CreateOp(dir+"/"+name, nil))
-		made <- err
-	})
+	d.running.Go(func() { made <- workload.Litter(ctx, d.admin.client, dir+"/"+name) })
 	return d.part(d.r, 0.1, 1), func() int {
 		defer cancel()
 		err := <-made
-		gone := recipe.Retry(context.Background(), d.admin.client, func(ctx context.Context) error {
-			return d.admin.client.Delete(ctx, dir+"/"+name, -1)
-		})
-		if gone != nil && !errors.Is(gone, coord.ErrNoNode) {
+		if gone := workload.RemoveLitter(context.Background(), d.admin.client, dir+"/"+name); gone != nil {
 			d.violated("the foreign child cannot be deleted: %v", gone)
 		}
 		if foreign {

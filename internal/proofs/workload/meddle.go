@@ -11,7 +11,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
@@ -110,10 +109,9 @@ var Foreigners = map[coord.Dialect]string{
 func (m *Meddler) standInLine(ctx context.Context) bool {
 	dialects := []coord.Dialect{m.Client.Info().Dialect, coord.Curator, coord.Kazoo}
 	node := path.Join(m.keyLine(), Foreigners[dialects[m.Rand.IntN(len(dialects))]])
-	err := m.Client.Create(ctx, node, nil)
+	err := Litter(ctx, m.Client, node)
 	Pause(context.Background(), m.Lasts, m.Calm)
-	gone := recipe.Retry(context.Background(), m.Client, func(ctx context.Context) error { return m.Client.Delete(ctx, node, -1) })
-	if ignoring(gone, coord.ErrNoNode) != nil {
+	if gone := RemoveLitter(context.Background(), m.Client, node); gone != nil {
 		m.Violated("the stranger %s cannot be deleted: %v", node, gone)
 	}
 	return err == nil
