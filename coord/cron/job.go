@@ -58,15 +58,8 @@ func (c *Cron) enrol(v *coord.View) error {
 	}
 	op := coord.EphemeralOp(c.runners()+"/"+own, []byte(c.client.Info().Identity+"\n"+c.job))
 	err = recipe.Retry(v.Context(), c.client, func(ctx context.Context) error {
-		for {
-			_, err := c.client.Txn(ctx, op)
-			if !errors.Is(err, coord.ErrNoNode) {
-				return err
-			}
-			if err := c.client.EnsureDir(ctx, c.runners()); err != nil {
-				return err
-			}
-		}
+		_, err := recipe.TxnIn(ctx, c.client, c.runners(), op)
+		return err
 	})
 	if errors.Is(err, coord.ErrNodeExists) { // it is not in the listing yet
 		err = nil

@@ -46,20 +46,12 @@ func (l nodes) acknowledge(ctx context.Context, letter string, dir coord.Stat) e
 		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, letter)
 	}
 	return recipe.Retry(ctx, l.Client, func(ctx context.Context) error {
-		for {
-			_, err := l.Client.Txn(ctx, coord.CheckOp(l.Entry(letter), -1),
-				coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.Client.Info().Identity)))
-			var refused *coord.TxnError
-			switch {
-			case errors.Is(err, coord.ErrNodeExists): // made before
-				return nil
-			case !errors.As(err, &refused) || refused.Index == 0 || !errors.Is(err, coord.ErrNoNode):
-				return err
-			}
-			if err := l.Client.EnsureDir(ctx, l.Acknowledged); err != nil {
-				return err
-			}
+		_, err := recipe.TxnIn(ctx, l.Client, l.Acknowledged, coord.CheckOp(l.Entry(letter), -1),
+			coord.CreateOp(l.acknowledgement(letter, dir), []byte(l.Client.Info().Identity)))
+		if errors.Is(err, coord.ErrNodeExists) { // made before
+			return nil
 		}
+		return err
 	})
 }
 

@@ -2,7 +2,9 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"path"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -26,6 +28,26 @@ func Failure(c *coord.Client, op, path string, err error) error {
 // its error with f's last one. A lost hold ([coord.ErrLost]) stays lost.
 func Retry(ctx context.Context, c *coord.Client, f func(context.Context) error) error {
 	return author.Of(c).Retry(ctx, f)
+}
+
+// TxnIn is [coord.Client.Txn] for a transaction that creates nodes in dir. It
+// makes the directory if it is missing, and again if the servers remove it
+// before the transaction: they remove a container some time after its last
+// child went. One request if the directory is there.
+func TxnIn(ctx context.Context, c *coord.Client, dir string, ops ...coord.Op) ([]coord.Result, error) {
+	for {
+		results, err := c.Txn(ctx, ops...)
+		var refused *coord.TxnError
+		if !errors.As(err, &refused) || !errors.Is(err, coord.ErrNoNode) {
+			return results, err
+		}
+		if refused.Op != "create" || path.Dir(refused.Path) != dir {
+			return results, err
+		}
+		if err := c.EnsureDir(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // EnsembleTime returns the time by the ensemble's clock. Use it, and the times

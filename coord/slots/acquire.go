@@ -260,17 +260,9 @@ func (a *attempt) mark(ctx context.Context, now *State, clock time.Time) error {
 // made and deleted, which fails with [coord.ErrNodeExists] if there is one.
 func (s *Slots) write(ctx context.Context, now State, e entry) error {
 	hold := s.nodes.Holder(now.Number)
-	for {
-		_, err := s.client.Txn(ctx, coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),
-			coord.SetOp(s.nodes.Number(now.Number), e.encode(), now.version))
-		var refused *coord.TxnError
-		if !errors.As(err, &refused) || refused.Index > 0 || !errors.Is(err, coord.ErrNoNode) {
-			return err
-		}
-		if err := s.client.EnsureDir(ctx, s.nodes.Held()); err != nil { // a container, which is reaped while nobody holds
-			return err
-		}
-	}
+	_, err := recipe.TxnIn(ctx, s.client, s.nodes.Held(), coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),
+		coord.SetOp(s.nodes.Number(now.Number), e.encode(), now.version))
+	return err
 }
 
 // isOutdated reports whether what was read is so no longer.
