@@ -112,8 +112,8 @@ func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect,
 func breaking(past *recorder) func(context.Context, *coord.Client, coord.Dialect, look.Contender) error {
 	return func(ctx context.Context, client *coord.Client, _ coord.Dialect, c look.Contender) error {
 		past.breaks(c.Node, true)
-		_, err := inspect.BreakClaim(ctx, client, c.Node, c.Token)
-		if err != nil {
+		deleted, err := inspect.BreakClaim(ctx, client, c.Node, c.Token)
+		if !deleted {
 			past.breaks(c.Node, false)
 		}
 		return err

@@ -196,6 +196,12 @@ func TestThePageLeavesASlotThatWasTakenAgain(t *testing.T) {
 	target.Made = float64(momentOf(shown.Created))
 	require.NoError(t, act(t.Context(), target))
 	require.Equal(t, again.Token(), acted[0].Token)
+	before := acted[0]
+	before.Token = slot.Token()
+	require.NoError(t, breaking(newRecorder(nil, 0))(t.Context(), client, "", before))
+	require.NoError(t, again.Err())
+	_, _, err = client.Get(t.Context(), again.Node())
+	require.NoError(t, err, "broken though it was taken later")
 	require.NoError(t, again.Release(t.Context()))
 }
 

@@ -149,6 +149,7 @@ func TestAThousandPathsAreDrawnAndARefreshSendsLittle(t *testing.T) {
 	b.await(`document.querySelectorAll("#rows > li").length === %d`, paths)
 	b.await(`performance.getEntriesByType("resource").filter((e) => e.name.includes("look?has=") && !e.name.endsWith("has=0")).length > 2`)
 	sizes := value[[]int](b, `performance.getEntriesByType("resource").filter((e) => e.name.includes("look?has=")).map((e) => e.decodedBodySize)`)
+	require.Equal(t, 1, value[int](b, `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("has=0")).length`), "the page takes what it has asked for while it loads")
 	shares := value[map[string]float64](b, `(() => {
 		const [look] = performance.getEntriesByType("resource").filter((e) => e.name.endsWith("has=0"));
 		const first = performance.getEntriesByName("first picture")[0].startTime, [drawing] = performance.getEntriesByName("drawing");
