@@ -211,7 +211,7 @@ func (cl *claim) awaitFormer(ctx context.Context, taken error) (free bool, err e
 // giveUp leaves the line. Unless the caller is in a hurry, it waits until the
 // node is gone.
 func (cl *claim) giveUp(ctx context.Context, why error) {
-	cl.emit(event.Ended, cl.begun(), why)
+	cl.emit(event.Ended, cl.joinedAt(), why)
 	r := cl.leave(cl.atOnce)
 	select {
 	case <-r.done:

@@ -35,7 +35,7 @@ func (h *Hold) adopt(part *claim) error {
 	h.claim.mu.Lock()
 	ended := h.err
 	if ended == nil {
-		rare := h.claim.rarities()
+		rare := h.claim.rareState()
 		rare.parts = append(slices.Clone(rare.parts), part)
 	}
 	h.claim.mu.Unlock()

@@ -36,7 +36,7 @@ type claim struct {
 	revoked  session.Signal // that it was asked
 	gone     error          // why the node is no longer ours, or nil
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
-	rare     *rarities      // or nil
+	rare     *rareState     // or nil
 	removal  *removal       // once the node is to be deleted
 	asked    bool           // for the hold, by a revocation
 	retained bool           // its hold is lost, and the node is to be taken back; see [NameSpec]
@@ -47,8 +47,8 @@ type claim struct {
 	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones
 }
 
-// rarities are what few claims have, and none of the thousands that wait.
-type rarities struct {
+// rareState is what few claims have, and none of the thousands that wait.
+type rareState struct {
 	parts   []*claim // what was made for it; see recipe.Attach
 	along   []Op     // to be carried out by a removal that the owner wants; constant once there is one
 	foreign string   // the contender that was reported last as one that cannot be honoured
@@ -63,10 +63,10 @@ func (cl *claim) attached() (parts []*claim, along []Op) {
 	return cl.rare.parts, cl.rare.along
 }
 
-// rarities returns what may be changed; cl.mu is held.
-func (cl *claim) rarities() *rarities {
+// rareState returns the state to change; cl.mu is held.
+func (cl *claim) rareState() *rareState {
 	if cl.rare == nil {
-		cl.rare = &rarities{}
+		cl.rare = &rareState{}
 	}
 	return cl.rare
 }
@@ -78,8 +78,8 @@ func (c *Client) newClaim(spec *Spec, stem string) *claim {
 	return cl
 }
 
-// begun returns when the claim was prepared, or taken back.
-func (cl *claim) begun() time.Time { return cl.client.began.Add(cl.joined) }
+// joinedAt returns when the claim was prepared, or taken back.
+func (cl *claim) joinedAt() time.Time { return cl.client.began.Add(cl.joined) }
 
 // proof are the checks that are true only while the claim owns its name.
 func (cl *claim) proof() []Op {
@@ -160,7 +160,7 @@ func (cl *claim) ensureDir(ctx context.Context) error {
 func (cl *claim) hasJoined() {
 	cl.node.WatchSoon()
 	if cl.part == nil {
-		cl.emit(event.Joined, cl.begun(), nil)
+		cl.emit(event.Joined, cl.joinedAt(), nil)
 	}
 }
 
@@ -233,7 +233,7 @@ func (o *owner) Written(data []byte) {
 		return
 	}
 	cl.mu.Lock()
-	before, joined := cl.asked, cl.begun()
+	before, joined := cl.asked, cl.joinedAt()
 	cl.asked = true
 	if !before {
 		cl.revoked.Close()
@@ -292,7 +292,7 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	}
 	ended := cl.endAll(loss{cause})
 	if len(ended) > 0 {
-		cl.rarities().along = nil
+		cl.rareState().along = nil
 	}
 	retained := len(ended) > 0 && cl.mayRetain(cause)
 	cl.retained = cl.retained && !gone || retained

@@ -544,3 +544,17 @@ func TestAClaimThatIsFoundNearTheFrontWatchesItsNodeSoon(t *testing.T) {
 		require.LessOrEqual(b, time.Since(begun), 21*time.Millisecond)
 	})
 }
+
+// A server with the fix of CVE-2024-23944 tells nothing of a node to one who
+// may not read it. More nodes are unreadable here than a session asks for at a
+// time.
+func TestMoreUnreadableNodesThanAreAskedForAtATimeAreWatched(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n = 200
+		h, c := b.acquire(b.Open()), b.connected()
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		waiting := b.waiters(c, n)
+		h, _ = b.handOver(h, waiting, n)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}

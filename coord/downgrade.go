@@ -59,7 +59,7 @@ func (h *Hold) handOver() error {
 		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
 	}
 	h.end(ErrReleased)
-	cl.rarities().along = nil
+	cl.rareState().along = nil
 	cl.beginRemoval()
 	return nil
 }

@@ -90,7 +90,7 @@ func (cl *claim) hold() (*Hold, error) {
 	}
 	h := newHold(cl, nil)
 	cl.mu.Unlock()
-	cl.emit(event.Granted, cl.begun(), nil)
+	cl.emit(event.Granted, cl.joinedAt(), nil)
 	return h, nil
 }
 

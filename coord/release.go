@@ -58,7 +58,7 @@ func (s *holdSteps) OnRelease(ops []Op) error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if err = cmp.Or(err, h.err); err == nil {
-		cl.rarities().along = slices.Clone(ops)
+		cl.rareState().along = slices.Clone(ops)
 	}
 	return opError("along", cl.path(), err)
 }

@@ -202,7 +202,7 @@ func (cl *claim) reportLate(after []Contender) {
 // last to be reported.
 func (cl *claim) reportForeign(what string, f Contender) {
 	cl.mu.Lock()
-	rare := cl.rarities()
+	rare := cl.rareState()
 	told := rare.foreign == f.Name
 	rare.foreign = f.Name
 	cl.mu.Unlock()

@@ -57,6 +57,8 @@ var pages = []mutant{
 		"History.forget", `slices.Delete(h.ended, 0, tooOld+tooMany)`, `slices.Delete(h.ended, 0, tooOld)`),
 	off("history: a path that has changed is not as it was", in(past, "TestAPathThatIsStillTheSame|TestNothingIsMadeUp"),
 		"History.Still", `stamp == "" || stamp != t.stamp`, `stamp == ""`),
+	off("the page breaks the claim that it has shown", in(shown, "TestThePageLeavesASlot"),
+		"breaking", `inspect.BreakClaim(ctx, client, c.Node, c.Token)`, `inspect.BreakClaim(ctx, client, c.Node, 0)`),
 	off("the page does not add a look at one path that one at all has overtaken", in(shown, "TestLooksAtOnePathAndAtAll"),
 		"recorder.sharpen", `!r.looked.Before(began)`, `false`),
 	off("a look at all paths does not undo a newer one at one path", in(shown, "TestLooksAtOnePathAndAtAll"),

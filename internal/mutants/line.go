@@ -47,6 +47,26 @@ var line = []mutant{
 		"claim.mayRetain", ` && (cause == ErrWindowOver || cause == ErrDisconnected)`, ""),
 	off("a name that is retained is taken back once", in(coord, "TestF92ANameThatIsRetainedIsTakenBack"),
 		"registry.takeBack", `cl.retained, cl.joined = false, time.Since(cl.client.began)`, `cl.joined = time.Since(cl.client.began)`),
+	off("the claim that takes the place of a removed one is known there", in(coord, "TestAClaimThatWasMoved"),
+		"registry.remove", `r.all[cl.index], r.all[last].index = r.all[last], cl.index`, `r.all[cl.index] = r.all[last]`),
+	off("an unreadable node is watched without taking another's turn", in(coord, "TestMoreUnreadableNodes"),
+		"Watches.begin", `			ws.end(a, arm(a))
+			over()`, `			ws.end(a, arm(a))`),
+	off("so many watches are set at a time", in(inside, "TestAPipelineSendsSoMany"),
+		"pipeline.add", `if p.underWay == poolSize {`, `if false {`),
+	off("a pipeline goes on behind what cannot be sent", in(inside, "TestAPipelineGoesOn"),
+		"pipeline.over", `		if send() {`, `		if send() || true {`),
+	off("a directory that is gone again is made again", in(shared, "TestATransactionInADirectoryMakes"),
+		"TxnIn", `		if err := c.EnsureDir(ctx, dir); err != nil {
+			return nil, err
+		}
+	}`, `		if err := c.EnsureDir(ctx, dir); err != nil {
+			return nil, err
+		}
+		return c.Txn(ctx, ops...)
+	}`),
+	off("a directory is made only for what is to be created there", in(shared, "TestATransactionInADirectoryIsRefused"),
+		"TxnIn", `refused.Op != "create" || path.Dir(refused.Path) != dir`, `path.Dir(refused.Path) != dir && refused.Op == "create"`),
 	off("a contender of an unknown recipe is refused", in(coord, "TestF64AContenderOfAnUnknownRecipeThatCameFirst"),
 		"Layout.Read", `c, known = ParseUnknown(name)`, `known = false`),
 	off("a contender of a kind that does not take part is refused", in(coord, "TestF64AContenderOfAKind"),
