@@ -141,8 +141,8 @@ func (v *lineView) drop(gone func(Contender) bool) []Contender {
 	return v.line[v.gone:]
 }
 
-// longListing is the number of names above which a listing's text is too long to
-// be kept for a few of them.
+// longListing is the number of names above which a listing's text is too long
+// to be kept for a few of them.
 const longListing = 1000
 
 // view is parse for a listing that many share: it is parsed once.
