@@ -193,7 +193,9 @@ func consume(ctx context.Context, receive receive, room chan<- struct{}, done *a
 
 // inBatches makes puts and receives of single items from puts and receives of
 // batches. An item counts before its batch is acknowledged.
-func inBatches(size int, putAll func(context.Context, [][]byte) error, receiveAll func(context.Context) (n int, ack call, err error)) (put, receive) {
+func inBatches(
+	size int, putAll func(context.Context, [][]byte) error, receiveAll func(context.Context) (n int, ack call, err error),
+) (put, receive) {
 	var filling [][]byte
 	put := func(ctx context.Context, item []byte) error {
 		if filling = append(filling, item); len(filling) < size {

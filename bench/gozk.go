@@ -21,7 +21,8 @@ var everyone = zk.WorldACL(zk.PermAll)
 
 // connect returns a plain client with a session.
 func connect(ctx context.Context, addr string, timeout time.Duration) (*zk.Conn, error) {
-	conn, events, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithLogInfo(false))
+	conn, events, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(log.New(io.Discard, "", 0)),
+		zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,9 @@ type bareItem struct {
 func (c *bareConsumer) put(_ context.Context, items [][]byte) error {
 	creates := make([]any, len(items))
 	for i, item := range items {
-		creates[i] = &zk.CreateRequest{Path: c.path + "/entries/entry-100-", Data: item, Flags: zk.FlagSequence, Acl: everyone}
+		creates[i] = &zk.CreateRequest{
+			Path: c.path + "/entries/entry-100-", Data: item, Flags: zk.FlagSequence, Acl: everyone,
+		}
 	}
 	_, err := c.conn.Multi(creates...)
 	return err
@@ -196,7 +198,8 @@ func (c *bareConsumer) receive(ctx context.Context) (n int, ack call, err error)
 			entry, claim := c.path+"/entries/"+item.name, c.path+"/taken/"+item.name
 			claims = append(claims, &zk.CreateRequest{Path: claim, Flags: zk.FlagEphemeral, Acl: everyone},
 				&zk.SetDataRequest{Path: entry, Data: item.data, Version: item.version})
-			acks = append(acks, &zk.DeleteRequest{Path: claim, Version: 0}, &zk.DeleteRequest{Path: entry, Version: item.version + 1})
+			acks = append(acks, &zk.DeleteRequest{Path: claim, Version: 0},
+				&zk.DeleteRequest{Path: entry, Version: item.version + 1})
 		}
 		next := make(chan []bareItem, 1)
 		go func() { next <- c.read() }()

@@ -57,11 +57,23 @@ var small = []row{
 	{name: "held", task: task{work: "hold", sessions: 1, each: 500}, shows: []column{memory}},
 	{name: "barrier", task: task{work: "barrier"}, sizes: []int{1, 3}, shows: []column{enterTime, leaveTime}},
 	{name: "queue", task: task{work: "queue"}, sizes: []int{2}, shows: []column{perSecond}},
-	{name: "line", task: task{work: "contend", processes: 2, sessions: 1, each: 2, lined: true}, shows: []column{queued, perSecond}},
-	{name: "cut", task: task{work: "hold", sessions: 1, each: 20, cut: true}, shows: []column{acquiring, recovery, recoveryRequests, closing}},
+	{
+		name: "line", task: task{work: "contend", processes: 2, sessions: 1, each: 2, lined: true},
+		shows: []column{queued, perSecond},
+	},
+	{
+		name: "cut", task: task{work: "hold", sessions: 1, each: 20, cut: true},
+		shows: []column{acquiring, recovery, recoveryRequests, closing},
+	},
 	{name: "members", task: task{work: "barrier", sessions: 2, each: 3}, shows: []column{enterTime, leaveTime}},
-	{name: "idle", task: task{work: "idle", sessions: 2, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
-	{name: "standby", task: task{work: "idle", sessions: 2, each: 2, settle: time.Second, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
+	{
+		name: "idle", task: task{work: "idle", sessions: 2, during: 3 * time.Second},
+		shows: []column{allRequests, writes, memory},
+	},
+	{
+		name: "standby", task: task{work: "idle", sessions: 2, each: 2, settle: time.Second, during: 3 * time.Second},
+		shows: []column{allRequests, writes, memory},
+	},
 	{name: "probe", task: task{work: "probe", sessions: 2, each: 2}, shows: []column{perSecond}},
 	{name: "backlog", task: task{work: "backlog", sessions: 2, count: 30}, shows: []column{firstItem, perSecond}},
 	{name: "takeover", task: task{work: "wait", sessions: 1, timeout: 4 * time.Second}, shows: []column{takeover}},
@@ -71,7 +83,10 @@ var small = []row{
 var able = map[string][]string{
 	limit:     {"cycle", "handoff", "barrier", "queue", "probe"},
 	pipelined: {"cycle"},
-	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "standby", "backlog"},
+	zkcoord: {
+		"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "standby",
+		"backlog",
+	},
 	local:     {"handoff", "processes"},
 	lingering: {"cycle"},
 	zkLock:    {"cycle", "handoff", "held", "takeover"},
@@ -197,7 +212,8 @@ func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
 	require.Regexp(t, regexp.QuoteMeta(generatedEnd+after)+`$`, string(text))
 	require.NotContains(t, string(text), "old figures")
 	require.Contains(t, string(text), "| **zkcoord** | 2,000 (0.67) |")
-	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback, per second: Curator, 2.00 times.")
+	require.Contains(t, string(text),
+		"- 64 paths over one session, one server, loopback, per second: Curator, 2.00 times.")
 	require.Contains(t, string(text), "## Uncontended acquire and release\n", "measured before, and not again")
 	images := regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
 	require.Len(t, images, 2)
@@ -223,7 +239,11 @@ func TestGrowthIsATableWithALineForEachSize(t *testing.T) {
 	document := filepath.Join(t.TempDir(), "scaling.md")
 	var cells []*cell
 	for i, kase := range []string{"N = 1000", "N = 100000"} {
-		cells = append(cells, &cell{Site: one.name, Row: "items", Case: kase, Contender: zkcoord, Run: "Once", Figures: figures{"rate": float64(i+1) * 1000}})
+		cells = append(cells,
+			&cell{
+				Site: one.name, Row: "items", Case: kase, Contender: zkcoord, Run: "Once",
+				Figures: figures{"rate": float64(i+1) * 1000},
+			})
 	}
 	require.NoError(t, write(document, "scaling.json", cells, (*report).growth))
 	text, err := os.ReadFile(document)
@@ -249,7 +269,9 @@ func TestADocumentWithoutMarksIsLeftAlone(t *testing.T) {
 }
 
 func TestFiguresHaveThreeDigitsThatMeanSomething(t *testing.T) {
-	for n, text := range map[float64]string{0: "0", 0.01234: "0.0123", 1.005: "1", 12.34: "12.3", 1234.5: "1,234", 1234567: "1,234,567"} {
+	for n, text := range map[float64]string{
+		0: "0", 0.01234: "0.0123", 1.005: "1", 12.34: "12.3", 1234.5: "1,234", 1234567: "1,234,567",
+	} {
 		require.Equal(t, text, digits(n))
 	}
 }

@@ -163,7 +163,8 @@ type task struct {
 }
 
 func (t task) String() string {
-	return fmt.Sprintf("work=%s addrs=%s path=%s sessions=%d each=%d own=%t count=%d lined=%t behind=%t settle=%d timeout=%d during=%d",
+	return fmt.Sprintf(
+		"work=%s addrs=%s path=%s sessions=%d each=%d own=%t count=%d lined=%t behind=%t settle=%d timeout=%d during=%d",
 		t.work, strings.Join(t.addrs, ","), t.path, t.sessions, t.each, t.own, t.count, t.lined, t.behind,
 		t.settle.Milliseconds(), t.timeout.Milliseconds(), t.during.Milliseconds())
 }
@@ -183,7 +184,8 @@ func parseTask(words []string) task {
 	return task{
 		work: values["work"], addrs: strings.Split(values["addrs"], ","), path: values["path"],
 		sessions: number("sessions"), each: number("each"), own: values["own"] == "true", count: number("count"),
-		lined: values["lined"] == "true", behind: values["behind"] == "true", settle: millis("settle"), timeout: millis("timeout"), during: millis("during"),
+		lined: values["lined"] == "true", behind: values["behind"] == "true", settle: millis("settle"),
+		timeout: millis("timeout"), during: millis("during"),
 	}
 }
 

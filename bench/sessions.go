@@ -168,7 +168,9 @@ func startServers(t testing.TB, kind string, n int) []*server {
 // leader comes last: single sessions get a follower.
 func startZooKeeper(t testing.TB, n int) (all []*server) {
 	t.Helper()
-	options := []zktest.ServerOption{zktest.WithTick(tick), zktest.WithJVM("-XX:TieredStopAtLevel=4", "-XX:CompileThresholdScaling=1", "-Xmx512m")}
+	options := []zktest.ServerOption{
+		zktest.WithTick(tick), zktest.WithJVM("-XX:TieredStopAtLevel=4", "-XX:CompileThresholdScaling=1", "-Xmx512m"),
+	}
 	if n == 1 {
 		one := zktest.RequireReal(t, options...)
 		return []*server{{addr: one.Addr(), pid: one.PID()}}

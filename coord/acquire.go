@@ -99,7 +99,9 @@ func (s *Spec) isFree(ctx context.Context, c *Client, rule Rule) error {
 // acquire joins by join, and waits until rule grants the claim its turn. A nil
 // rule grants it immediately. Thousands may wait here: each call from here to
 // the wait adds to their stacks, which stay at 4 KiB.
-func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim, error), rule Rule, try bool) (*Hold, error) {
+func (c *Client) acquire(
+	ctx context.Context, join func(context.Context) (*claim, error), rule Rule, try bool,
+) (*Hold, error) {
 	var deleted session.Repeats
 	for {
 		cl, err := join(ctx)
@@ -238,7 +240,8 @@ func (s *Spec) inside(ctx context.Context, c *Client, rule Rule) (own *Spec, h *
 	case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(s.Kind):
 		return s, nil, nil, nil
 	case s.Exclusive && !held.claim.spec.Exclusive:
-		return s, nil, held, wire.Invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
+		return s, nil, held, wire.Invalid(
+			"the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
 	case !s.Reentrant:
 		return s, nil, held, nil
 	}

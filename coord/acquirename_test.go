@@ -54,7 +54,9 @@ func (b bubble) strikeNames(fault zkembed.Action) *zkembed.Fault {
 }
 
 // deletions remove the proofs, as the last thing that the holds are for.
-var deletions = []coord.Op{coord.DeleteOp("/proofs/0", 1), coord.DeleteOp("/proofs/1", 1), coord.DeleteOp("/proofs/2", 1)}
+var deletions = []coord.Op{
+	coord.DeleteOp("/proofs/0", 1), coord.DeleteOp("/proofs/1", 1), coord.DeleteOp("/proofs/2", 1),
+}
 
 func (b bubble) claimsAndProofs() int { return b.children("/names") + b.children("/proofs") }
 
@@ -146,7 +148,8 @@ func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
 		}))
 		specs := threeNames(b, c)
 		time.Sleep(T) // without a probe
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(T/6))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}},
+			zkembed.DelayReply(T/6))
 		holds := b.namesOf(c, specs).Holds()
 		for _, h := range holds {
 			require.NoError(b, h.Err())
@@ -180,7 +183,8 @@ func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		specs := threeNames(b, c)
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1},
+			zkembed.DelayReply(T/4))
 		require.ErrorIs(b, coordtest.Err(recipe.AcquireNames(b.Within(T/8), c, specs...)), context.DeadlineExceeded)
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.Info().SessionID))
@@ -253,7 +257,8 @@ func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testin
 		c, other := b.Open(b.leaving(&away)), b.Open()
 		spec := coord.NameSpec{Path: "/names/one", Data: []byte("the same")}
 		h := b.Hold(recipe.AcquireName(b.Context(), c, spec))
-		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1},
+			zkembed.LoseReply())
 		away.Store(true)
 		h.Abandon()
 		synctest.Wait()
@@ -294,7 +299,8 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 		b.Hold(recipe.AcquireName(b.Context(), b.Open(), spec))
 		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Context(), c, spec)), coord.ErrNodeExists)
 		another := coord.NameSpec{Path: "/names/two", With: []coord.Op{coord.CreateOp("/names/one", nil)}}
-		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Within(T), c, another)), coord.ErrNodeExists, "by its own operation")
+		require.ErrorIs(t, coordtest.Err(recipe.AcquireName(b.Within(T), c, another)), coord.ErrNodeExists,
+			"by its own operation")
 	})
 }
 
@@ -366,7 +372,8 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 		holds := make(chan *coord.Hold, 2)
 		for _, data := range []string{"one", "other"} {
 			go func() {
-				h, err := recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/name", Data: []byte(data), Exclusive: true})
+				h, err := recipe.AcquireName(b.Context(), c,
+					coord.NameSpec{Path: "/names/name", Data: []byte(data), Exclusive: true})
 				if err != nil {
 					require.ErrorIs(t, err, coord.ErrNodeExists)
 				}
@@ -389,7 +396,9 @@ func TestATransactionOfANameThatAnotherHasIsRefusedByItsProof(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		h := b.named(c)
 		b.breakUnawares(h)
-		next := b.Hold(recipe.AcquireName(b.Context(), other, coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
+		next := b.Hold(
+			recipe.AcquireName(b.Context(), other,
+				coord.NameSpec{Path: "/names/one", With: []coord.Op{coord.SetOp("/proof", nil, 1)}}))
 		_, err := h.Txn(b.Context(), coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.NoError(b, next.Err())

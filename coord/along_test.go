@@ -112,7 +112,8 @@ func TestADowngradeDoesNotWhatGoesAlongWithARelease(t *testing.T) {
 	for name, within := range map[string]time.Duration{"downgraded": time.Minute, "given up": 0} {
 		runInBubble(t, name, func(b bubble) {
 			c := b.Open()
-			h := b.acquire(c, coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}, Kind: "write", Exclusive: true})
+			h := b.acquire(c,
+				coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}, Kind: "write", Exclusive: true})
 			require.NoError(b, recipe.OnRelease(h, coord.CreateOp("/done", nil)))
 			shared, err := rwlock.Downgrade(b.Within(within), h)
 			if within > 0 {

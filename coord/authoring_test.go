@@ -36,7 +36,9 @@ func (o *held[R]) keep(h *coord.Hold, err error) error {
 func (o *held[R]) release(ctx context.Context) error { return o.h.Release(ctx) }
 
 // acquires is the table of a recipe whose call grants a hold.
-func acquires[R any](construct func(*coord.Client, string) (R, error), acquire func(context.Context, R) (*coord.Hold, error)) recipetest.Recipe[*held[R]] {
+func acquires[R any](
+	construct func(*coord.Client, string) (R, error), acquire func(context.Context, R) (*coord.Hold, error),
+) recipetest.Recipe[*held[R]] {
 	acquired := func(ctx context.Context, o *held[R]) error { return o.keep(acquire(ctx, o.it)) }
 	release := func(ctx context.Context, o *held[R]) error { return o.release(ctx) }
 	return recipetest.Recipe[*held[R]]{

@@ -88,7 +88,8 @@ var bounded = map[string]func(ctx context.Context, c *coord.Client, b bounds, f 
 	},
 	"once": func(ctx context.Context, c *coord.Client, b bounds, f under) error {
 		o := must(once.New(c, "/bounded", options(b, once.MaxHold, once.StopGrace)...))
-		_, err := o.Do(ctx, "job", func(ctx context.Context, r *once.Run) ([]byte, error) { f(ctx, r); return nil, ctx.Err() })
+		_, err := o.Do(ctx, "job",
+			func(ctx context.Context, r *once.Run) ([]byte, error) { f(ctx, r); return nil, ctx.Err() })
 		return err
 	},
 	"cron": func(ctx context.Context, c *coord.Client, b bounds, f under) error {

@@ -44,7 +44,9 @@ type claim struct {
 	deleting bool           // whether a transaction that deletes the node is under way
 	opens    bool           // it needs an open trust window; registry.mu guards this field and the next
 	index    int32          // in the registry
-	under    calls.Running  // transactions that the deletion of the node must not overtake: all of a name's, and deleting ones
+	// under are transactions that the deletion of the node must not overtake:
+	// all of a name's, and deleting ones.
+	under calls.Running
 }
 
 // rareState is what few claims have, and none of the thousands that wait.
@@ -263,7 +265,8 @@ func (cl *claim) lose(cause error, gone bool) {
 // mayRetain reports whether the node outlives a loss by that cause: the session
 // is out of touch, and may live; cl.mu is held.
 func (cl *claim) mayRetain(cause error) bool {
-	return cl.named != nil && cl.named.Retain && cl.gone == nil && cl.removal == nil && (cause == ErrWindowOver || cause == ErrDisconnected)
+	return cl.named != nil && cl.named.Retain && cl.gone == nil && cl.removal == nil &&
+		(cause == ErrWindowOver || cause == ErrDisconnected)
 }
 
 // losing ends the holds as lost. It does not block. It returns the steps to

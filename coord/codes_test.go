@@ -25,11 +25,14 @@ var codes = map[zkembed.Code]struct {
 	is   error
 }{
 	-1: {told: "SystemError"}, -2: {told: "RuntimeInconsistency"}, -3: {told: "DataInconsistency"},
-	-4: {is: coord.ErrDisconnected}, -5: {told: "MarshallingError"}, -6: {is: errors.ErrUnsupported}, -7: {is: coord.ErrDisconnected},
-	-8: {is: coord.ErrInvalid}, -12: {is: coord.ErrSessionExpired}, -13: {told: "NewConfigNoQuorum"}, -14: {told: "ReconfigInProgress"},
+	-4: {is: coord.ErrDisconnected}, -5: {told: "MarshallingError"}, -6: {is: errors.ErrUnsupported},
+	-7: {is: coord.ErrDisconnected},
+	-8: {is: coord.ErrInvalid}, -12: {is: coord.ErrSessionExpired}, -13: {told: "NewConfigNoQuorum"},
+	-14:  {told: "ReconfigInProgress"},
 	-100: {is: errors.ErrUnsupported}, -101: {is: zk.ErrNoNode}, -102: {is: zk.ErrNoAuth}, -103: {is: zk.ErrBadVersion},
 	-108: {is: zk.ErrNoChildrenForEphemerals}, -110: {is: zk.ErrNodeExists}, -111: {is: zk.ErrNotEmpty},
-	-112: {is: coord.ErrSessionExpired}, -113: {told: "InvalidCallback"}, -114: {told: "refuses this ACL", is: coord.ErrInvalid},
+	-112: {is: coord.ErrSessionExpired}, -113: {told: "InvalidCallback"},
+	-114: {told: "refuses this ACL", is: coord.ErrInvalid},
 	-115: {is: zk.ErrAuthFailed}, -118: {is: coord.ErrDisconnected}, -119: {is: coord.ErrDisconnected},
 	-120: {told: "localSessionsUpgradingEnabled", is: errors.ErrUnsupported}, -121: {told: "NoWatcher"},
 	-122: {is: coord.ErrDisconnected}, -123: {told: "ReconfigDisabled"},
@@ -48,11 +51,21 @@ var everyCall = map[string]struct {
 	asks zkembed.Op // whose answer is the call's; 0: several requests, or it goes on whatever one of them gets
 	make func(ctx context.Context, c *coord.Client) error
 }{
-	"get":    {zkembed.OpGetData, func(ctx context.Context, c *coord.Client) error { return third(c.Get(ctx, "/there")) }},
-	"exists": {zkembed.OpExists, func(ctx context.Context, c *coord.Client) error { return third(c.Exists(ctx, "/there")) }},
-	"list":   {zkembed.OpGetChildren2, func(ctx context.Context, c *coord.Client) error { return coordtest.Err(c.Children(ctx, "/there")) }},
+	"get": {zkembed.OpGetData, func(ctx context.Context, c *coord.Client) error { return third(c.Get(ctx, "/there")) }},
+	"exists": {
+		zkembed.OpExists, func(ctx context.Context, c *coord.Client) error { return third(c.Exists(ctx, "/there")) },
+	},
+	"list": {
+		zkembed.OpGetChildren2, func(ctx context.Context, c *coord.Client) error {
+			return coordtest.Err(c.Children(ctx, "/there"))
+		},
+	},
 	"create": {zkembed.OpMulti, func(ctx context.Context, c *coord.Client) error { return c.Create(ctx, "/new", nil) }},
-	"set":    {zkembed.OpMulti, func(ctx context.Context, c *coord.Client) error { return coordtest.Err(c.Set(ctx, "/there", nil, -1)) }},
+	"set": {
+		zkembed.OpMulti, func(ctx context.Context, c *coord.Client) error {
+			return coordtest.Err(c.Set(ctx, "/there", nil, -1))
+		},
+	},
 	"delete": {zkembed.OpMulti, func(ctx context.Context, c *coord.Client) error { return c.Delete(ctx, "/old", -1) }},
 	"txn": {zkembed.OpMulti, func(ctx context.Context, c *coord.Client) error {
 		return coordtest.Err(c.Txn(ctx, coord.CheckOp("/there", -1)))
@@ -66,7 +79,8 @@ var everyCall = map[string]struct {
 		return coordtest.Err(recipe.Acquire(ctx, c, &mutex, first))
 	}},
 	"other lock": {0, func(ctx context.Context, c *coord.Client) error {
-		return coordtest.Err(recipe.Acquire(ctx, c, &coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
+		return coordtest.Err(
+			recipe.Acquire(ctx, c, &coord.Spec{Line: coord.Line{Dir: "/fresh/lock"}, Kind: "lock", Exclusive: true}, first))
 	}},
 	"once": {0, func(ctx context.Context, c *coord.Client) error {
 		once, err := recipe.NewTransactor(c, "/witnesses")
@@ -128,9 +142,12 @@ func TestF75EveryErrorCodeHasANameAndNoneIsRepeatedWithoutAPause(t *testing.T) {
 						require.NoError(b, admin.Create(b.Context(), path, nil))
 					}
 					b.acquire(c, coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "lock", Exclusive: true})
-					fault := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Times: 10 * most, Func: func(r zkembed.Request) bool {
-						return r.Session != admin.Info().SessionID
-					}}, zkembed.ReplyError(code))
+					fault := b.Server.Inject(zkembed.Match{
+						Ops: []zkembed.Op{op}, Times: 10 * most,
+						Func: func(r zkembed.Request) bool {
+							return r.Session != admin.Info().SessionID
+						},
+					}, zkembed.ReplyError(code))
 					ctx, results := b.Within(within), map[string]<-chan error{}
 					for name, call := range everyCall {
 						results[name] = coordtest.Go(func() error { return call.make(ctx, c) })

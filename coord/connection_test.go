@@ -98,12 +98,13 @@ func TestASessionTellsTheNextServerTheNewestChangeThatItKnowsOf(t *testing.T) {
 func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var fail atomic.Bool
-		c := b.Open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL("auth::cdrwa"), b.meddling(func(packet []byte) error {
-			if zkembed.Op(binary.BigEndian.Uint32(packet[8:])) == zkembed.OpAuth && fail.CompareAndSwap(true, false) {
-				return syscall.EPIPE
-			}
-			return nil
-		}))
+		c := b.Open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL("auth::cdrwa"),
+			b.meddling(func(packet []byte) error {
+				if zkembed.Op(binary.BigEndian.Uint32(packet[8:])) == zkembed.OpAuth && fail.CompareAndSwap(true, false) {
+					return syscall.EPIPE
+				}
+				return nil
+			}))
 		h := b.acquire(c)
 		_, _, err := b.Open().Get(b.Context(), h.Node())
 		require.ErrorIs(t, err, coord.ErrNoAuth, "others may not read it")
@@ -141,9 +142,12 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 		holder, c := b.Open(), b.Open()
 		h := b.acquire(holder)
 		var throttled []*zkembed.Fault
-		for _, op := range []zkembed.Op{zkembed.OpCreate, zkembed.OpGetChildren2, zkembed.OpGetData, zkembed.OpDelete, zkembed.OpMulti} {
+		for _, op := range []zkembed.Op{
+			zkembed.OpCreate, zkembed.OpGetChildren2, zkembed.OpGetData, zkembed.OpDelete, zkembed.OpMulti,
+		} {
 			throttled = append(throttled, b.Server.Inject(
-				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.Info().SessionID, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
+				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.Info().SessionID, Times: 3},
+				zkembed.ReplyError(zkembed.CodeThrottledOp)))
 		}
 		waiting := b.acquireLater(c)
 		time.Sleep(T)
@@ -152,7 +156,8 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 		next := b.granted(waiting)
 		require.NoError(t, next.Release(b.Context()))
 		throttled = append(throttled, b.Server.Inject( // those before may have met probes
-			zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.Info().SessionID, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.Info().SessionID, Times: 3},
+			zkembed.ReplyError(zkembed.CodeThrottledOp)))
 		require.NoError(t, coordtest.Write(b.Context(), c))
 		for i, fault := range throttled {
 			require.Equal(t, 3, fault.Fired(), "fault %d", i)
@@ -177,7 +182,8 @@ func TestF56ATurnIsNotRefusedForAContenderThatIsGone(t *testing.T) {
 		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.connected()
 		h := b.acquire(kazoo)
 		slow := b.Server.Inject(
-			zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.DelayReply(time.Second))
+			zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1},
+			zkembed.DelayReply(time.Second))
 		over := b.later(acquirer(c, mutex, coord.First))
 		<-slow.Struck()
 		require.NoError(t, h.Release(b.Context()))
@@ -335,9 +341,12 @@ func TestServersThatCannotBeReachedAreWarnedOfWithTheReasonAfterSomeSecondsAndAg
 func TestAFirstConnectionThatTakesLongerThanASecondIsWarnedOfWithTheReasonForEachServer(t *testing.T) {
 	wait := func(b bubble, opts ...coord.Option) {
 		ctx := b.Within(20 * time.Second)
-		_, err := coord.Open(ctx, "first:2181,second:2181", append(opts, coord.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
-			return nil, map[string]error{"first:2181": errors.New("nobody home"), "second:2181": errors.New("gone for lunch")}[addr]
-		}))...)
+		_, err := coord.Open(ctx, "first:2181,second:2181",
+			append(opts, coord.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
+				return nil, map[string]error{
+					"first:2181": errors.New("nobody home"), "second:2181": errors.New("gone for lunch"),
+				}[addr]
+			}))...)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.ErrorContains(b, err, "nobody home")
 		time.Sleep(T) // the client closes in the background
@@ -447,7 +456,8 @@ func TestAMissingChrootIsWarnedOf(t *testing.T) {
 
 func TestASequentialNodeBelowTheRootOfAChrootIsInIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/app", coord.WithSessionTimeout(T), coord.WithDialer(b.Server.DialContext))
+		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/app", coord.WithSessionTimeout(T),
+			coord.WithDialer(b.Server.DialContext))
 		require.NoError(b, err)
 		defer c.Close(context.Background())
 		require.NoError(b, c.EnsureDir(b.Context(), "/"))

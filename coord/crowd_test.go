@@ -55,7 +55,8 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 		b.acquire(b.Open())
 		c, lost := b.hearing(event.SessionDown)
 		require.NoError(t, coordtest.Write(b.Context(), c))
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(time.Millisecond))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}},
+			zkembed.DelayReply(time.Millisecond))
 		judge := func(asked zkembed.Counts) {
 			lists := asked[zkembed.OpGetChildren] + asked[zkembed.OpGetChildren2]
 			require.Positive(t, lists)
@@ -80,7 +81,8 @@ func TestAListingIsNotOlderThanItsReason(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(b.Open())
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.DelayReply(time.Second))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1},
+			zkembed.DelayReply(time.Second))
 		one := b.acquireLater(c)
 		require.Equal(t, 1, slow.Fired())
 		two := b.acquireLater(c)
@@ -114,7 +116,8 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 			deleted <- struct{}{}
 		}, zkembed.OpDelete)
 		// The window ends, and the connection goes on.
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}},
+			zkembed.ReplyError(zkembed.CodeThrottledOp))
 		for range holds {
 			<-deleted
 		}
@@ -143,7 +146,8 @@ func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.hearing(event.SessionDown)
 		require.NoError(t, coordtest.Write(b.Context(), c))
-		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.Info().SessionID }}, zkembed.DelayReply(T*3/4))
+		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.Info().SessionID }},
+			zkembed.DelayReply(T*3/4))
 		begun := time.Now()
 		require.NoError(t, coordtest.Write(b.Context(), c))
 		require.LessOrEqual(t, time.Since(begun), T*3/2)
@@ -248,7 +252,8 @@ func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 		before := inUse()
 		for i := range holds {
 			var err error
-			holds[i], err = recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
+			holds[i], err = recipe.Acquire(b.Context(), c,
+				&coord.Spec{Line: inspect.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
 			require.NoError(b, err)
 			time.Sleep(time.Millisecond) // one at a time: the runtime keeps the memory of concurrent goroutines
 		}
@@ -316,7 +321,8 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 		between := b.stand(other, mutex)
 		waiting := b.waiters(c, 6)
 		time.Sleep(time.Second) // each watches its node
-		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID}, zkembed.Drop())
+		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID},
+			zkembed.Drop())
 		require.NoError(t, between.Release(b.Context()))
 		time.Sleep(time.Second)
 		// At the first hand-off, the last joiner's listing does not show the
@@ -552,7 +558,8 @@ func TestMoreUnreadableNodesThanAreAskedForAtATimeAreWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const n = 200
 		h, c := b.acquire(b.Open()), b.connected()
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}},
+			zkembed.ReplyError(zkembed.CodeNoAuth))
 		waiting := b.waiters(c, n)
 		h, _ = b.handOver(h, waiting, n)
 		require.NoError(t, h.Release(b.Context()))

@@ -79,7 +79,9 @@ func TestAContenderThatIsNotDescribedIsRefusedHonouredOrIgnored(t *testing.T) {
 		{Prefix: "n_"}: coord.ErrForeign, {Prefix: "n_", Others: coord.HonourOthers}: coord.ErrBusy,
 		{Prefix: "n_", Others: coord.IgnoreOthers}: nil,
 	} {
-		for _, begins := range []string{"lock-", "", "0123456789abcdef0123456789abcdef__lock__", "_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-lock-"} {
+		for _, begins := range []string{
+			"lock-", "", "0123456789abcdef0123456789abcdef__lock__", "_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-lock-",
+		} {
 			runInBubble(t, string(others.Dialect())+begins, func(b bubble) {
 				_, _ = b.Unknown(mutex.Line.Dir, begins)
 				_, _ = b.Unknown(mutex.Line.Dir, "holder")
@@ -93,7 +95,10 @@ func TestADescribedLineIsForExclusiveClaims(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, shared, any := b.Open(), anonymous, anonymous
 		shared.Exclusive, any.Line.AnyDialect = false, true
-		for _, spec := range []coord.Spec{shared, any, in("n_"), in(coord.Description{Prefix: "{who}"}.Dialect()), in(coord.Description{Prefix: "a/b"}.Dialect())} {
+		for _, spec := range []coord.Spec{
+			shared, any, in("n_"), in(coord.Description{Prefix: "{who}"}.Dialect()),
+			in(coord.Description{Prefix: "a/b"}.Dialect()),
+		} {
 			require.ErrorIs(b, coordtest.Err(recipe.Acquire(b.Context(), c, &spec, first)), coord.ErrInvalid)
 			require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), c, &spec, first)), coord.ErrInvalid)
 		}
@@ -118,7 +123,8 @@ func TestSeveralDescribedLinesShareADirectory(t *testing.T) {
 		again, err := recipe.Acquire(h.Context(inside), c, &reentrant, first)
 		require.NoError(b, err)
 		require.Equal(b, h.Node(), again.Node())
-		require.ErrorIs(b, coordtest.Err(recipe.Acquire(h.Context(inside), c, ptr(in(coord.Named("a"))), first)), coord.ErrInvalid, "it would wait for itself")
+		require.ErrorIs(b, coordtest.Err(recipe.Acquire(h.Context(inside), c, ptr(in(coord.Named("a"))), first)),
+			coord.ErrInvalid, "it would wait for itself")
 	})
 }
 
@@ -182,7 +188,8 @@ func TestTheSearchForStraysAndCreatesTakeTurns(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.straying()
 		b.joinedLate(c, inLine(anonymous), T/4)
-		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 20}, zkembed.DelayReply(T/20))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: creates, Times: 20},
+			zkembed.DelayReply(T/20))
 		var using sync.WaitGroup
 		for range 20 {
 			using.Go(func() {
@@ -239,7 +246,8 @@ func TestADeletionThatIsRepeatedSparesTheNextOwnerOfTheName(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		h := b.acquire(c, anonymous)
-		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1},
+			zkembed.LoseReply())
 		held := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.Delay(T/10))
 		h.Abandon()
 		<-lost.Struck()
@@ -325,6 +333,7 @@ func TestARefusalSaysWhichDialectSharesTheLine(t *testing.T) {
 		require.ErrorIs(b, err, coord.ErrForeign)
 		_, said, _ := strings.Cut(err.Error(), `of the dialect "`)
 		said, _, _ = strings.Cut(said, `"`)
-		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), ptr(in(coord.Dialect(said))), first)), coord.ErrBusy, said)
+		require.ErrorIs(b, coordtest.Err(recipe.TryAcquire(b.Context(), b.Open(), ptr(in(coord.Dialect(said))), first)),
+			coord.ErrBusy, said)
 	})
 }

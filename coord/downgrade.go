@@ -77,7 +77,11 @@ func exchangeOf(cl *claim, kind string) (e exchange, err error) {
 	}
 	spec := *cl.spec
 	spec.Kind, spec.Exclusive = kind, false
-	return exchange{cl, c.newClaim(&spec, fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence))}, nil
+	return exchange{
+		cl,
+		c.newClaim(&spec,
+			fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence)),
+	}, nil
 }
 
 // run makes the exchange, or deletes the node of the claim that is to go. It

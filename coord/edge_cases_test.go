@@ -107,7 +107,8 @@ func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1},
+			zkembed.ReplyError(zkembed.CodeSystemError))
 		time.Sleep(T)
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
@@ -120,7 +121,8 @@ func TestAServerThatStumblesOverTheDeletionDoesNotStrandTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1},
+			zkembed.ReplyError(zkembed.CodeSystemError))
 		require.NoError(b, h.Release(b.Context()))
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, b.acquire(other).Release(b.Context()))
@@ -149,7 +151,8 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		c, admin := b.Open(), b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.Info().SessionID, Times: 1}, zkembed.LoseReply())
-		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1}, zkembed.Delay(time.Second))
+		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.Info().SessionID, Times: 1},
+			zkembed.Delay(time.Second))
 		acquired := b.later(func(ctx context.Context) (*coord.Hold, error) {
 			return recipe.AcquireName(ctx, c, coord.NameSpec{Path: "/d/n"})
 		})
@@ -184,7 +187,8 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		c = b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		with := []coord.Op{coord.CheckOp("/d", -1), coord.CheckOp("/missing", -1)}
-		require.ErrorAs(b, coordtest.Err(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/d/n", With: with})), &refused)
+		require.ErrorAs(b,
+			coordtest.Err(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/d/n", With: with})), &refused)
 		require.Equal(b, 1, refused.Index)
 	})
 }
@@ -243,7 +247,8 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		held, is := coord.HeldIn(inside, c, "/d/a")
 		require.True(b, is)
 		require.Same(b, name, held)
-		h, err := recipe.Acquire(inside, c, &coord.Spec{Line: coord.Line{Dir: "/d"}, Kind: "lock", Exclusive: true, Reentrant: true}, coord.First)
+		h, err := recipe.Acquire(inside, c,
+			&coord.Spec{Line: coord.Line{Dir: "/d"}, Kind: "lock", Exclusive: true, Reentrant: true}, coord.First)
 		require.NoError(b, err, "a line that has nothing to do with the name")
 		require.NotEqual(b, name.Node(), h.Node())
 		require.NoError(b, h.Release(b.Context()))
@@ -251,7 +256,8 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 
 		shared := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
-		require.NotErrorIs(b, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, &foreign, coord.First)), coord.ErrInvalid)
+		require.NotErrorIs(b, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, &foreign, coord.First)),
+			coord.ErrInvalid)
 	})
 }
 
@@ -259,7 +265,8 @@ func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, stranded := b.hearing(event.NodeStranded)
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(zkembed.CodeSystemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}},
+			zkembed.ReplyError(zkembed.CodeSystemError))
 		err := h.Release(b.Context())
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorContains(b, err, "-1")
@@ -340,7 +347,8 @@ func TestAWriterThatHasGoneIsNotWaitedForInsideOfASharedHold(t *testing.T) {
 		time.Sleep(time.Second)
 		writing, leave := context.WithTimeout(b.Context(), 300*time.Millisecond)
 		defer leave()
-		require.Error(b, coordtest.Err(recipe.Acquire(writing, other, &coord.Spec{Line: line, Kind: "write", Exclusive: true}, coord.First)))
+		require.Error(b,
+			coordtest.Err(recipe.Acquire(writing, other, &coord.Spec{Line: line, Kind: "write", Exclusive: true}, coord.First)))
 		time.Sleep(850 * time.Millisecond) // the follower has the writer's node, and not its end
 		b.Hold(recipe.Acquire(outer.Context(b.Context()), c, &read, behindWriters))
 	})

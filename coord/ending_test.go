@@ -140,12 +140,16 @@ func TestCloseWaitsForNoServerThatIsNotThere(t *testing.T) {
 		"connection just cut": {func(b bubble, _ *coord.Client) { b.Server.Stop() }, 0, 0},
 		"no server":           {func(b bubble, _ *coord.Client) { b.Server.Stop() }, T / 3, 0},
 		"gave the session up": {func(b bubble, _ *coord.Client) { b.Server.Stop() }, 2 * T, 0},
-		"session just ended":  {func(b bubble, c *coord.Client) { require.NoError(b, b.Server.ExpireSession(c.Info().SessionID)) }, 0, 0},
+		"session just ended": {
+			func(b bubble, c *coord.Client) { require.NoError(b, b.Server.ExpireSession(c.Info().SessionID)) }, 0, 0,
+		},
 		"handshake hung": {func(b bubble, _ *coord.Client) {
 			b.Cleanup(b.Server.Partition(hang).Heal)
 			b.Server.DropConns()
 		}, time.Second, 0},
-		"server hung":      {func(b bubble, _ *coord.Client) { b.Cleanup(b.Server.Partition(hang).Heal) }, T / 10, time.Second},
+		"server hung": {
+			func(b bubble, _ *coord.Client) { b.Cleanup(b.Server.Partition(hang).Heal) }, T / 10, time.Second,
+		},
 		"server long hung": {func(b bubble, _ *coord.Client) { b.Cleanup(b.Server.Partition(hang).Heal) }, 2 * T, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +252,8 @@ func TestATransactionUnderWayWhenItsClientIsClosedIsNotConfirmed(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.Create(b.Context(), "/written", nil))
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Hour))
-		failed := coordtest.Go(func() error { return coordtest.Err(c.Txn(b.Context(), coord.SetOp("/written", []byte("once"), -1))) })
+		failed := coordtest.Go(
+			func() error { return coordtest.Err(c.Txn(b.Context(), coord.SetOp("/written", []byte("once"), -1))) })
 		<-late.Struck()
 		b.Close(c)
 		err := <-failed
@@ -277,7 +282,8 @@ func TestATransactionThatWaitsToBeSentWhenItsClientIsClosedHasLostItsHold(t *tes
 func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		goodbye := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Second/2))
+		goodbye := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}},
+			zkembed.DelayReply(time.Second/2))
 		closed := coordtest.Go(func() error { return c.Close(context.Background()) })
 		b.ends(h, coord.ErrClosed)
 		require.Equal(t, 1, goodbye.Fired())

@@ -17,7 +17,9 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 	if len(cl.client.opts.observers) == 0 {
 		return
 	}
-	e := event.Event{Kind: kind, Session: cl.sess.ID(), Path: cl.path(), Recipe: cl.spec.Recipe, Took: time.Since(since), Err: err}
+	e := event.Event{
+		Kind: kind, Session: cl.sess.ID(), Path: cl.path(), Recipe: cl.spec.Recipe, Took: time.Since(since), Err: err,
+	}
 	if cl.spec.Exclusive {
 		e.Token = cl.node.Czxid()
 	}
@@ -67,7 +69,8 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 		c.lookOut(s)
 	case session.Over:
 		c.nodes.Over(s)
-		c.opts.Log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
+		c.opts.Log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()),
+			"err", s.Err())
 		c.opts.emit(event.Event{Kind: event.SessionOver, Session: s.ID(), Err: s.Err()})
 	}
 	for _, f := range tell {
@@ -92,7 +95,8 @@ func (o *options) lossBy(change session.Change, s *session.Session) (cause error
 // attended reports whether the attendant of this host closes the session.
 func (o *options) attended(session int64, err error) {
 	if err != nil {
-		o.Log.Warn("no attendant: should this process die, others wait until the session expires", "session", sessionName(session), "err", err)
+		o.Log.Warn("no attendant: should this process die, others wait until the session expires",
+			"session", sessionName(session), "err", err)
 	} else {
 		o.Log.Info("attended", "session", sessionName(session))
 	}
@@ -129,7 +133,8 @@ func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 		return
 	case znode.Stranded:
 		e.Kind = event.NodeStranded
-		log.Error("our node cannot be deleted; it may stay until the session ends", "node", e.Path, "session", name, "err", err)
+		log.Error("our node cannot be deleted; it may stay until the session ends", "node", e.Path,
+			"session", name, "err", err)
 	case znode.Unsearchable:
 		e.Kind, e.Path = event.NodeStranded, c.relative(znode.Join(n.Dir, n.Stem))
 		log.Error("may not find out whether our node was made; if so, it stays until the session ends",

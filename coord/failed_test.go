@@ -49,19 +49,25 @@ var errDiskFull = errors.New("the disk is full")
 func TestWhatFailsUnderARecipeIsLoggedOnceAtWarn(t *testing.T) {
 	for name, fail := range map[string]func(b coordtest.Bubble, ctx context.Context, c *coord.Client) error{
 		"once": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {
-			_, err := must(once.New(c, "/failing")).Do(ctx, "key", func(context.Context, *once.Run) ([]byte, error) { return nil, errDiskFull })
+			_, err := must(once.New(c, "/failing")).Do(ctx, "key", func(context.Context, *once.Run) ([]byte, error) {
+				return nil, errDiskFull
+			})
 			return err
 		},
 		"cron": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {
 			ctx, stop := context.WithTimeout(ctx, 90*time.Second)
 			defer stop()
-			err := must(cron.New(c, "/failing", minutely{})).Run(ctx, func(context.Context, *cron.Slot) ([]byte, error) { return nil, errDiskFull })
+			err := must(cron.New(c, "/failing", minutely{})).Run(ctx, func(context.Context, *cron.Slot) ([]byte, error) {
+				return nil, errDiskFull
+			})
 			return errors.Join(err, errDiskFull)
 		},
 		"shards": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {
 			ctx, stop := context.WithTimeout(ctx, time.Second/2)
 			defer stop()
-			err := must(shards.New(c, "/failing", shards.Keys("one"))).Run(ctx, func(context.Context, string, coord.Held) error { return errDiskFull })
+			err := must(shards.New(c, "/failing", shards.Keys("one"))).Run(ctx, func(context.Context, string, coord.Held) error {
+				return errDiskFull
+			})
 			return errors.Join(err, errDiskFull)
 		},
 		"election": func(_ coordtest.Bubble, ctx context.Context, c *coord.Client) error {

@@ -91,7 +91,9 @@ func TestF89ANilFunctionIsRefusedAtOnceByAllThatTakeOne(t *testing.T) {
 			"shards.OnEvent":   func() error { return coordtest.Err(shards.New(c, "/shards", shards.OnEvent(nil))) },
 			"hold.NewHealth":   func() error { return coordtest.Err(hold.NewHealth(time.Second, 1, nil)) },
 			"hold.Do":          func() error { return hold.Do(ctx, mutex.Acquire, nil) },
-			"hold.Do acquire":  func() error { return hold.Do(ctx, nil, func(context.Context, *coord.Hold) error { return nil }) },
+			"hold.Do acquire": func() error {
+				return hold.Do(ctx, nil, func(context.Context, *coord.Hold) error { return nil })
+			},
 			"recipe.Observe": func() error {
 				return coordtest.Last(recipe.Observe(ctx, c, "/r", nil, func(a, b int) bool { return a == b }))
 			},
@@ -162,7 +164,8 @@ func thatTakeFunctions(b bubble) (names []string) {
 		}
 		for _, decl := range file.Decls {
 			f, is := decl.(*ast.FuncDecl)
-			if !is || !f.Name.IsExported() || !slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool { return isFunc(p.Type) }) {
+			if !is || !f.Name.IsExported() ||
+				!slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool { return isFunc(p.Type) }) {
 				continue
 			}
 			name := file.Name.Name + "."

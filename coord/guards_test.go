@@ -118,7 +118,8 @@ func TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient(t *testing.T) {
 	eachRecovery(t, func(b bubble, spec coord.Spec) {
 		c := b.Open()
 		h := b.acquire(c, spec)
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1},
+			zkembed.Drop())
 		second := b.wait(c, spec)
 		time.Sleep(T / 4)
 		require.Equal(t, 1, lost.Fired())
@@ -144,7 +145,8 @@ func TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen(t *testing.T) {
 		b.Server.Stop()
 		time.Sleep(T * 95 / 100) // over, and 1.5 s are left: by then a client is back
 		require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
-		refused := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		refused := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3},
+			zkembed.ReplyError(zkembed.CodeThrottledOp))
 		b.Server.Resume()
 		next := b.granted(waiting)
 		require.NoError(t, next.Err())
@@ -159,7 +161,9 @@ func TestWritesThatAreThrottledOpenNoWindow(t *testing.T) {
 		h, waiter := b.acquire(b.Open()), b.Open()
 		waiting := b.acquireLater(waiter)
 		time.Sleep(T * 85 / 100) // a tenth of its window is left
-		throttled := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: waiter.Info().SessionID, Times: 2}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		throttled := b.Server.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpMulti}, Session: waiter.Info().SessionID, Times: 2,
+		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		require.NoError(b, h.Release(b.Context()))
 		next := b.granted(waiting)
 		require.Equal(b, 2, throttled.Fired())
@@ -172,7 +176,8 @@ func TestWritesThatAreThrottledOpenNoWindow(t *testing.T) {
 func TestADirectoryWhoseParentIsRemovedMeanwhileIsMadeFromTheBeginning(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		reaped := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(zkembed.CodeNoNode))
+		reaped := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, PathPrefix: "/lock", Times: 3},
+			zkembed.ReplyError(zkembed.CodeNoNode))
 		b.acquire(c)
 		require.Equal(t, 3, reaped.Fired())
 	})
@@ -287,7 +292,8 @@ func TestASequenceNearItsEndIsRefusedBehindManyOfTheSameClient(t *testing.T) {
 		c := b.connected()
 		b.queueUp(c, 20)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second), c, &mutex, coord.First)), coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second), c, &mutex, coord.First)),
+			coord.ErrSequenceExhausted)
 	})
 }
 
@@ -306,7 +312,8 @@ func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 
 func TestOpenReportsThatTheServerRefusesTheCredentials(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialer(b.Server.DialContext), coord.WithAuth("no-such-scheme", "x"))
+		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialer(b.Server.DialContext),
+			coord.WithAuth("no-such-scheme", "x"))
 		require.ErrorIs(t, err, coord.ErrAuthFailed)
 		time.Sleep(10 * time.Second) // the client closes in the background
 	})
@@ -361,7 +368,8 @@ func TestAWaitBehindANodeThatDoesNotSayWhoItIsNamesTheNode(t *testing.T) {
 		c := b.Open()
 		node := "/lock/_c_4f1d5b2c-0000-4000-8000-000000000000-lock-0000000000"
 		require.NoError(b, c.Create(b.Context(), node, nil))
-		require.ErrorContains(b, coordtest.Err(recipe.Acquire(b.Within(time.Second), b.Open(), &mutex, first)), "; held by "+node)
+		require.ErrorContains(b, coordtest.Err(recipe.Acquire(b.Within(time.Second), b.Open(), &mutex, first)),
+			"; held by "+node)
 	})
 }
 

@@ -109,7 +109,8 @@ func TestATxnOfANameWritesNothingOnceTheNextOwnerHasIt(t *testing.T) {
 		write := func() error {
 			return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/lock/report", make([]byte, 8<<10), -1)))
 		}
-		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1},
+			zkembed.Drop())
 		require.ErrorIs(b, write(), coord.ErrUnconfirmed)
 		require.Equal(b, 1, lost.Fired())
 		wrote := make(chan error, 1)
@@ -131,7 +132,8 @@ func TestNoTxnOfANameFollowsItsExactlyOnceRelease(t *testing.T) {
 		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/one"}))
 		once, err := recipe.NewTransactor(c, "/")
 		require.NoError(b, err)
-		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(tick))
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1},
+			zkembed.DelayReply(tick))
 		released := make(chan error, 1)
 		go func() { released <- once.Release(b.Context(), []*coord.Hold{h}) }()
 		<-late.Struck()
@@ -220,7 +222,8 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 
 		h = b.acquire(c)
-		require.ErrorIs(t, coordtest.Err(inspect.RevokeAndWait(b.Within(time.Second), admin, h.Node(), 0)), context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(inspect.RevokeAndWait(b.Within(time.Second), admin, h.Node(), 0)),
+			context.DeadlineExceeded)
 		require.NoError(t, h.Err())
 	})
 }
@@ -258,7 +261,8 @@ func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 
 func TestAChrootIsPrefixedToEverythingAndNeverShown(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/apps/one", coord.WithSessionTimeout(T), coord.WithDialer(b.Server.DialContext))
+		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/apps/one", coord.WithSessionTimeout(T),
+			coord.WithDialer(b.Server.DialContext))
 		require.NoError(t, err)
 		h := b.acquire(c)
 		require.Regexp(t, `^/lock/_c_`, h.Node())
@@ -349,7 +353,9 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 			spec := coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}}
 			h := b.Hold(recipe.AcquireName(b.Context(), c, spec))
 			require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
-			ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
+			ended := b.Server.Inject(zkembed.Match{
+				Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1,
+			},
 				zkembed.ReplyError(zkembed.CodeSessionExpired))
 			err := do(b, c, h)
 			require.Equal(b, 1, ended.Fired())

@@ -191,7 +191,8 @@ func admit(self Contender) error {
 // around splits foreign contenders, sorted by age, into those before self and
 // those after it.
 func around(self Contender, foreign []Contender) (before, after []Contender) {
-	at, _ := slices.BinarySearchFunc(foreign, self, func(f, self Contender) int { return cmp.Compare(f.Sequence, self.Sequence) })
+	at, _ := slices.BinarySearchFunc(foreign, self,
+		func(f, self Contender) int { return cmp.Compare(f.Sequence, self.Sequence) })
 	return foreign[:at], foreign[at:]
 }
 
@@ -199,7 +200,8 @@ func around(self Contender, foreign []Contender) (before, after []Contender) {
 func refuse(f Contender) error {
 	whose := fmt.Sprintf("%s %s", f.Dialect, f.Kind)
 	if likely := dialect.Likely(f.Name); f.Dialect == Unknown && likely != "" {
-		whose = fmt.Sprintf("its name ends in a sequence number; a mutex or an election of the dialect %q shares its line", string(likely))
+		whose = fmt.Sprintf("its name ends in a sequence number; a mutex or an election of the dialect %q shares its line",
+			string(likely))
 	} else if f.Dialect == Unknown {
 		whose = "its name ends in a sequence number, and is no recipe's that is known"
 	}

@@ -228,7 +228,8 @@ func TestAConsumerOfOneRecipeGetsFewModules(t *testing.T) {
 	modules := goList(t, dir, "-mod=mod", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	slices.Sort(modules)
 	modules = slices.DeleteFunc(slices.Compact(modules), func(m string) bool { return m == "consumer" || m == module })
-	require.Equal(t, []string{"github.com/go-zookeeper/zk", "github.com/hashicorp/errwrap", "github.com/hashicorp/go-multierror"}, modules)
+	require.Equal(t,
+		[]string{"github.com/go-zookeeper/zk", "github.com/hashicorp/errwrap", "github.com/hashicorp/go-multierror"}, modules)
 	list := goList(t, dir, "-mod=mod", "-m", "-f", "{{.Path}}", "all")
 	require.LessOrEqual(t, len(list), 13, "the build list: %v", list)
 }

@@ -37,7 +37,9 @@ func statOf(s wire.Stat) Stat {
 
 // read repeats a read over lost connections and lost sessions until it is
 // answered or ctx ends.
-func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (value T, err error) {
+func read[T any](
+	ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error),
+) (value T, err error) {
 	if err = wire.CheckPath(path); err == nil {
 		err = c.retry(ctx, func(ctx context.Context) error {
 			s, err := c.keeper.Session(ctx)

@@ -36,7 +36,9 @@ func TestF77ObjectsThatAreMadeForACallEachCostNoMoreThanOne(t *testing.T) {
 		"once": func(b bubble, c *coord.Client) {
 			o, err := once.New(c, "/r")
 			require.NoError(b, err)
-			require.NoError(b, coordtest.Err(o.Do(b.Context(), "key", func(context.Context, *once.Run) ([]byte, error) { return nil, nil })))
+			require.NoError(b, coordtest.Err(o.Do(b.Context(), "key", func(context.Context, *once.Run) ([]byte, error) {
+				return nil, nil
+			})))
 			require.NoError(b, o.Forget(b.Context(), "key"))
 		},
 		"queue": func(b bubble, c *coord.Client) {

@@ -56,7 +56,8 @@ func defaults() options {
 	return options{
 		Config: session.Config{
 			Config:  servers.Config{Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost},
-			Timeout: defaultSessionTimeout, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
+			Timeout: defaultSessionTimeout, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
+			Waiting: slog.Default(),
 		},
 		acl:      zk.WorldACL(zk.PermAll),
 		dialect:  Curator,
@@ -231,7 +232,8 @@ func WithAttendant(path string, share ...func(connection *os.File)) Option {
 // WithIdentity names this process in the data of its nodes, beside host and
 // pid; the default is the program's name.
 func WithIdentity(name string) Option {
-	return option(name != "" && len(name) <= 256 && !strings.ContainsAny(name, "\n\r"), func(o *options) { o.identity = []byte(name) },
+	return option(name != "" && len(name) <= 256 && !strings.ContainsAny(name, "\n\r"),
+		func(o *options) { o.identity = []byte(name) },
 		"identity %q: it must be one line of 1 to 256 bytes", name)
 }
 
@@ -286,7 +288,8 @@ func (o *options) complete() error {
 	}
 	o.identity = fmt.Appendf(nil, "%s %s %d", o.identity, host, os.Getpid())
 	if o.Tick > o.Timeout {
-		return wire.Invalid("tick %v leaves no trust window of a session timeout of %v; ask for a longer one", o.Tick, o.Timeout)
+		return wire.Invalid("tick %v leaves no trust window of a session timeout of %v; ask for a longer one",
+			o.Tick, o.Timeout)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 		holder, waiter := b.Open(), b.Open(b.leaving(&away))
 		h := b.acquire(holder)
 		waiting := b.acquireLater(waiter)
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}}, zkembed.ReplyError(zkembed.CodeUnimplemented))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}},
+			zkembed.ReplyError(zkembed.CodeUnimplemented))
 		away.Store(true)
 		require.NoError(t, b.Server.DropConn(waiter.Info().SessionID))
 		require.NoError(t, h.Release(b.Context()))
@@ -93,7 +94,8 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 	eachRecovery(t, func(b bubble, spec coord.Spec) {
 		c := b.Open()
 		require.NoError(t, b.acquire(c, spec).Release(b.Context()))
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1},
+			zkembed.DelayReply(time.Second))
 		require.ErrorIs(t, coordtest.Err(recipe.Acquire(b.Within(time.Second/2), c, &spec, first)), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		require.Equal(t, 1, b.owned(c.Info().SessionID))
@@ -213,7 +215,8 @@ func TestAHoldOverASlowConnectionHasTimeForAnOutageLeft(t *testing.T) {
 func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Option) {
 	inBubble(t, func(b bubble) {
 		h := b.acquire(b.Open(opts...))
-		b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpPing}}, zkembed.DelayReply(roundTrip))
+		b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpPing}},
+			zkembed.DelayReply(roundTrip))
 		least := T
 		for begun := time.Now(); time.Since(begun) < 20*T; time.Sleep(T / 100) {
 			require.NoError(t, h.Err())
@@ -247,7 +250,8 @@ func TestACallEndsWithItsContextWhenItsServerHangs(t *testing.T) {
 func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
+		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1},
+			zkembed.Hang())
 		require.NoError(t, coordtest.Write(b.Within(T*6/10), c))
 		require.Equal(t, 1, hung.Fired())
 		require.NoError(t, h.Err())

@@ -238,11 +238,12 @@ func TestOwnTrafficCostsNoHoldOnARealLink(t *testing.T) {
 		w.Proxy().Rate(16 * mbit)
 		defer w.Proxy().Heal()
 		var lost atomic.Int32
-		c := coordtest.Open(t, w.Proxy().Addr(), coord.WithSessionTimeout(4*time.Second), coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.SessionDown {
-				lost.Add(1)
-			}
-		}))
+		c := coordtest.Open(t, w.Proxy().Addr(), coord.WithSessionTimeout(4*time.Second),
+			coord.WithObserver(func(e event.Event) {
+				if e.Kind == event.SessionDown {
+					lost.Add(1)
+				}
+			}))
 		spec := mutex
 		spec.Line.Dir = w.Path("lock")
 		h, err := recipe.Acquire(coordtest.Limited(t), c, &spec, first)

@@ -92,10 +92,14 @@ func TestF60ConnectionsThatAreClosedUnderAPacketAreNoSignOfALimit(t *testing.T) 
 func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.hearing(event.SessionDown)
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		acquired := coordtest.Go(func() error { return coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(10_000)), first)) })
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1},
+			zkembed.Drop())
+		acquired := coordtest.Go(func() error {
+			return coordtest.Err(recipe.Acquire(b.Context(), c, ptr(large(10_000)), first))
+		})
 		for range 6 {
-			trial := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 1}, zkembed.Drop())
+			trial := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 1},
+				zkembed.Drop())
 			select {
 			case <-trial.Struck():
 			case err := <-acquired:
@@ -179,7 +183,8 @@ func TestAServerThatClosesTheConnectionOnAContainerGetsPersistentDirectories(t *
 
 func TestAServerThatSaysThatItKnowsNoContainersIsAskedOnceInASession(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		unknown := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 9}, zkembed.ReplyError(zkembed.CodeUnimplemented))
+		unknown := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 9},
+			zkembed.ReplyError(zkembed.CodeUnimplemented))
 		c, lost := b.hearing(event.SessionDown)
 		for _, dir := range []string{"/a", "/b"} {
 			require.NoError(t, c.EnsureDir(b.Context(), dir))

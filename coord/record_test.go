@@ -54,7 +54,8 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 			return err == nil, err
 		}))
 		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1}, b.asked(c, func() {
-			require.NoError(b, record.Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
+			require.NoError(b,
+				record.Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
 		}))
 		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpNotify: 1}, b.asked(c, func() {
 			require.NoError(b, record.Change(b.Context(), c.Txn, increment))
@@ -71,7 +72,9 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 		record := recipe.NewRecord(c, "/counter")
 		require.NoError(b, record.Change(b.Context(), once.Txn, increment))
 
-		for want, write := range map[error]func(context.Context, ...coord.Op) ([]coord.Result, error){coord.ErrUnconfirmed: c.Txn, nil: once.Txn} {
+		for want, write := range map[error]func(context.Context, ...coord.Op) ([]coord.Result, error){
+			coord.ErrUnconfirmed: c.Txn, nil: once.Txn,
+		} {
 			lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Func: func(r zkembed.Request) bool {
 				return slices.Contains(r.Paths, "/counter")
 			}, Times: 1}, zkembed.LoseReply())
@@ -87,10 +90,11 @@ func TestWhoHasLostItsHoldDoesNotChangeARecord(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.Hold(recipe.Acquire(b.Context(), c, &coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
 		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, increment))
-		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
-			require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
-			return increment(data, stat)
-		}), coord.ErrLost)
+		require.ErrorIs(b,
+			recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
+				require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
+				return increment(data, stat)
+			}), coord.ErrLost)
 		require.Equal(b, "1", b.data("/r"))
 	})
 }
@@ -100,8 +104,12 @@ func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/r", []byte("as it is")))
 		no := errors.New("no")
-		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
-		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
+		require.ErrorIs(b,
+			recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn,
+				func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
+		require.NoError(b,
+			recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn,
+				func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
 		require.Zero(b, b.node("/r").Stat.Version)
 	})
 }
@@ -193,7 +201,9 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 			return b.release(b.Context(), c, h, coord.CreateOp("/done", nil))
 		},
 		"released, and the reply is lost": func(b bubble, c *coord.Client, h *coord.Hold) error {
-			lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
+			lost := b.Server.Inject(zkembed.Match{
+				Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1,
+			}, zkembed.LoseReply())
 			err := h.Release(b.Context())
 			require.Equal(b, 1, lost.Fired())
 			return err
@@ -259,7 +269,8 @@ func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())
 		h := b.Hold(recipe.Acquire(b.Context(), c, &parted, coord.First))
-		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1},
+			zkembed.Drop())
 		err := recipe.Attach(b.Context(), h, "/parts/part", nil)
 		require.Equal(b, 1, lost.Fired())
 		require.ErrorIs(b, err, coord.ErrLost)

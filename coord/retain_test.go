@@ -37,7 +37,8 @@ func TestF92ANameThatIsRetainedIsTakenBackByTheSessionThatHasIt(t *testing.T) {
 		require.ErrorIs(b, h.Err(), coord.ErrLost, "for good")
 		require.NoError(b, h.Release(b.Context()))
 		require.NoError(b, again.Err(), "which is not the lost one's to release")
-		require.ErrorIs(b, coordtest.Err(recipe.AcquireName(b.Context(), c, retained)), coord.ErrNodeExists, "it is taken back once")
+		require.ErrorIs(b, coordtest.Err(recipe.AcquireName(b.Context(), c, retained)), coord.ErrNodeExists,
+			"it is taken back once")
 		for _, node := range b.Server.Nodes() {
 			require.False(b, node.Path == retained.Path && node.Stat.Czxid > zxid, "it was made anew")
 		}

@@ -133,8 +133,9 @@ func (s *Spec) mayBeDescribed() error {
 	case err != nil:
 		return err
 	case d.IsDescribed() && (!s.Exclusive || s.Line.AnyDialect):
-		return wire.Invalid("a claim of kind %q shares, or its line does, and names of the dialect %q do not say who shares; "+
-			"such a line is a mutex's or an election's", s.Kind, string(d))
+		return wire.Invalid(
+			"a claim of kind %q shares, or its line does, and names of the dialect %q do not say who shares; "+
+				"such a line is a mutex's or an election's", s.Kind, string(d))
 	}
 	return nil
 }
@@ -157,7 +158,10 @@ func (s NameSpec) claim(ctx context.Context, c *Client) (cl *claim, err error) {
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
 	}
-	cl = c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Recipe: cmp.Or(s.Recipe, dir), Exclusive: s.Exclusive, Unlisted: true}, name)
+	cl = c.newClaim(
+		&Spec{
+			Line: Line{Dir: dir}, Data: s.Data, Recipe: cmp.Or(s.Recipe, dir), Exclusive: s.Exclusive, Unlisted: true,
+		}, name)
 	s.Proof = slices.Clip(s.Proof)
 	cl.named, cl.node.Plain = &s, &znode.Plain{Shared: true, Data: s.Data}
 	if len(s.Proof) > 0 {
@@ -227,9 +231,11 @@ const (
 
 // Contender is a claim as its node's name describes it.
 type Contender struct {
-	Name     string // of the node
-	GUID     string // "" if the recipe is unknown
-	Kind     string // what it claims: "lock", "read", or a word of your own, of letters and digits; "" if the recipe is unknown
+	Name string // of the node
+	GUID string // "" if the recipe is unknown
+	// Kind is what it claims: "lock", "read", or a word of your own, of letters
+	// and digits; "" if the recipe is unknown.
+	Kind     string
 	Sequence int32
 	Dialect  Dialect
 }

@@ -159,7 +159,9 @@ func TestASearchForLateNodesSparesTheNextOwnerOfTheName(t *testing.T) {
 		second := b.name(c, "/lock/one")
 		time.Sleep(T / 10) // until it is watched
 		// The first read renews the watch, the second is of the search.
-		read := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Skip: 1, Times: 1}, zkembed.DelayReply(T/10))
+		read := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Skip: 1, Times: 1,
+		}, zkembed.DelayReply(T/10))
 		require.NoError(b, b.Server.DropConn(c.Info().SessionID))
 		<-read.Struck()
 		left := make(chan error, 1)
@@ -182,7 +184,8 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 		h := b.acquire(c, coord.Spec{Line: inspect.LockLine("/lock"), Kind: "write", Exclusive: true})
 		swap := func(r zkembed.Request) bool { return len(r.Parts) == 3 }
 		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Delay(T/3))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1},
+			zkembed.Delay(T/3))
 		ctx, cancel := context.WithCancel(b.Context())
 		go func() {
 			<-late.Struck()
@@ -202,12 +205,16 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		for i := range n {
 			require.NoError(b, c.EnsureDir(b.Context(), fmt.Sprint("/d/", i)))
 		}
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
-		lists := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren, zkembed.OpGetChildren2}}, zkembed.DelayReply(0))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1},
+			zkembed.Hang())
+		lists := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren, zkembed.OpGetChildren2},
+		}, zkembed.DelayReply(0))
 		var joining sync.WaitGroup
 		for i := range n {
 			joining.Go(func() {
-				require.NoError(b, coordtest.Err(inLine(coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})(b.Context(), c)))
+				require.NoError(b,
+					coordtest.Err(inLine(coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})(b.Context(), c)))
 			})
 		}
 		time.Sleep(T / 20)
@@ -223,7 +230,9 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 func TestAReleaseByTransactionWhoseRepeatIsRefusedKeepsTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 3 }}, zkembed.CarryOutLate(T/4))
+		late := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 3 },
+		}, zkembed.CarryOutLate(T/4))
 		err := b.once(c).Release(b.Context(), []*coord.Hold{h}, coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrNoNode)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
@@ -351,7 +360,8 @@ func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
 		runInBubble(t, name, func(b bubble) {
 			c, admin := b.Open(), b.Open()
 			h := b.acquire(c)
-			refused := b.Server.Inject(zkembed.Match{Session: admin.Info().SessionID, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			refused := b.Server.Inject(zkembed.Match{Session: admin.Info().SessionID, Times: 3},
+				zkembed.ReplyError(zkembed.CodeThrottledOp))
 			begun := time.Now()
 			require.NoError(b, ask(b, admin, h.Node()))
 			require.Equal(b, 3, refused.Fired())

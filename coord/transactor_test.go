@@ -55,9 +55,12 @@ func (b bubble) children(path string) (n int) {
 // strike makes the server lose, or never see, the transactions of an
 // Transactor with one operation.
 func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
-	return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: times, Func: func(r zkembed.Request) bool {
-		return len(r.Parts) == 2
-	}}, a)
+	return b.Server.Inject(zkembed.Match{
+		Ops: []zkembed.Op{zkembed.OpMulti}, Times: times,
+		Func: func(r zkembed.Request) bool {
+			return len(r.Parts) == 2
+		},
+	}, a)
 }
 
 func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
@@ -132,14 +135,17 @@ func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) 
 // The claim is broken while the lost reply to its transaction is found out:
 // what the transaction was to delete is still there.
 func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t *testing.T) {
-	for name, op := range map[string]coord.Op{"delete": coord.DeleteOp("/item", 0), "set": coord.SetOp("/item", []byte("new"), 0)} {
+	for name, op := range map[string]coord.Op{
+		"delete": coord.DeleteOp("/item", 0), "set": coord.SetOp("/item", []byte("new"), 0),
+	} {
 		runInBubble(t, name, func(b bubble) {
 			c, admin := b.Open(), b.Open()
 			require.NoError(b, admin.Create(b.Context(), "/item", nil))
 			h := b.acquire(c)
 			b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 			lost := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Drop())
-			late := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Delay(2*time.Second))
+			late := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1},
+				zkembed.Delay(2*time.Second))
 			released := coordtest.Go(func() error { return b.release(b.Context(), c, h, op) })
 			time.Sleep(time.Second)
 			require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
@@ -167,7 +173,8 @@ func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder(coord.LoseAtDisconnect())
 		lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
-		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1},
+			zkembed.ReplyError(zkembed.CodeThrottledOp))
 		require.NoError(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)))
 		require.Equal(t, 1, lost.Fired())
 		require.Equal(t, 1, throttled.Fired())
@@ -179,7 +186,8 @@ func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 func TestAReleaseWaitsUntilTheTransactionThatReleasesIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1},
+			zkembed.ReplyError(zkembed.CodeThrottledOp))
 		released := coordtest.Go(func() error { return b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) })
 		time.Sleep(time.Millisecond)
 		require.Equal(t, 1, throttled.Fired())
@@ -223,8 +231,12 @@ func TestAReleaseByTransactionWhoseReplyIsLostSparesTheNextOwnerOfTheName(t *tes
 		"the hold is lost":      {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Minute, func(*coord.Hold) {}, nil},
 		"the hold is forfeited": {nil, lose, time.Minute, func(h *coord.Hold) { recipe.Invalidate(h, nil) }, nil},
 		"the hold is released":  {nil, lose, time.Minute, (*coord.Hold).Abandon, nil},
-		"the context ends":      {nil, zkembed.DelayReply(2 * time.Second), time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
-		"and so does the hold":  {[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed},
+		"the context ends": {
+			nil, zkembed.DelayReply(2 * time.Second), time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed,
+		},
+		"and so does the hold": {
+			[]coord.Option{coord.LoseAtDisconnect()}, lose, time.Second, func(*coord.Hold) {}, coord.ErrUnconfirmed,
+		},
 	} {
 		runInBubble(t, name, func(b bubble) {
 			var away atomic.Bool
@@ -257,7 +269,8 @@ func TestAReleaseByTransactionWhoseContextEndsDeletesTheNode(t *testing.T) {
 		h, o := b.taking(c, "mine"), b.once(c)
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
 		away.Store(true)
-		require.ErrorIs(t, o.Release(b.Within(time.Second), []*coord.Hold{h}, coord.CreateOp("/done", nil)), coord.ErrUnconfirmed)
+		require.ErrorIs(t, o.Release(b.Within(time.Second), []*coord.Hold{h}, coord.CreateOp("/done", nil)),
+			coord.ErrUnconfirmed)
 		away.Store(false)
 		require.NoError(t, h.Release(b.Context()))
 		require.False(t, b.exists("/names/one"))
@@ -291,7 +304,9 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 		h := b.named(c)
 		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
 		time.Sleep(time.Second) // our watch has looked
-		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/names/one", Times: 1}, zkembed.Delay(time.Second))
+		read := b.Server.Inject(zkembed.Match{
+			Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/names/one", Times: 1,
+		}, zkembed.Delay(time.Second))
 		err := b.release(b.Within(time.Second/2), c, h, coord.CreateOp("/done", nil))
 		require.Equal(t, 1, read.Fired())
 		require.ErrorIs(t, err, context.DeadlineExceeded)

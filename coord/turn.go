@@ -195,7 +195,8 @@ func (w *waiter) blame(err error) error {
 // reportLate reports the newest contender that came after the claim and cannot
 // be honoured.
 func (cl *claim) reportLate(after []Contender) {
-	cl.reportForeign("a contender of another dialect or recipe came after this claim; the two do not exclude each other", after[len(after)-1])
+	cl.reportForeign("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
+		after[len(after)-1])
 }
 
 // reportForeign reports a contender that cannot be honoured, unless it was the
@@ -210,7 +211,10 @@ func (cl *claim) reportForeign(what string, f Contender) {
 		return
 	}
 	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
-	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: znode.Join(cl.spec.Line.Dir, f.Name), Recipe: cl.spec.Recipe})
+	cl.client.opts.emit(
+		event.Event{
+			Kind: event.Foreign, Session: cl.sess.ID(), Path: znode.Join(cl.spec.Line.Dir, f.Name), Recipe: cl.spec.Recipe,
+		})
 }
 
 // remember keeps whom to wait for, and all contenders ahead if they are few.

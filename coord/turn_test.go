@@ -101,7 +101,8 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 			require.NoError(b, other.EnsureDir(b.Context(), mutex.Line.Dir))
 			c = b.Open(atTheFirst(event.Joined, func() {
 				late = b.Server.Inject(zkembed.Match{
-					Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: b.nodesOf(c.Info().SessionID)[0], Session: c.Info().SessionID, Times: 1,
+					Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: b.nodesOf(c.Info().SessionID)[0], Session: c.Info().SessionID,
+					Times: 1,
 				}, zkembed.Delay(time.Second))
 				time.Sleep(100 * time.Millisecond)
 				claim <- b.breakBeside(c, other)
@@ -163,7 +164,8 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 			return first(ahead)
 		}
 		b.Server.Inject(
-			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.Info().SessionID, Times: 1}, zkembed.Delay(time.Second))
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.Info().SessionID, Times: 1},
+			zkembed.Delay(time.Second))
 		acquired := b.later(acquirer(c, mutex, seen))
 		synctest.Wait()
 		later := b.stand(other, mutex)
@@ -213,7 +215,8 @@ func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
 		h := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/name", Data: []byte("mine")}))
 		require.Equal(b, "mine", b.data(h.Node()))
 		require.NoError(b, h.Release(b.Context()))
-		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))),
+			coord.ErrInvalid)
 	})
 }
 
@@ -224,8 +227,10 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 		shared := b.stand(c, coord.Spec{Line: line, Kind: "read"})
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
-			require.ErrorIs(t, coordtest.Err(recipe.Acquire(shared.Context(b.Context()), c, &write, coord.First)), coord.ErrInvalid)
-			require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, &write, coord.First)), coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(recipe.Acquire(shared.Context(b.Context()), c, &write, coord.First)),
+				coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(recipe.TryAcquire(shared.Context(b.Context()), c, &write, coord.First)),
+				coord.ErrInvalid)
 		}
 	})
 }

@@ -48,8 +48,12 @@ func TestALookIsCalledAgainWhenWhatItReadHasChanged(t *testing.T) {
 		read   func(v *coord.View) error
 		change coord.Op
 	}{
-		"the data":         {func(v *coord.View) error { _, _, err := v.Get("/a"); return err }, coord.SetOp("/a", []byte("1"), -1)},
-		"a new child":      {func(v *coord.View) error { _, _, err := v.Children("/a"); return err }, coord.CreateOp("/a/c", nil)},
+		"the data": {
+			func(v *coord.View) error { _, _, err := v.Get("/a"); return err }, coord.SetOp("/a", []byte("1"), -1),
+		},
+		"a new child": {
+			func(v *coord.View) error { _, _, err := v.Children("/a"); return err }, coord.CreateOp("/a/c", nil),
+		},
 		"a new node":       {func(v *coord.View) error { return exists(v, "/b") }, coord.CreateOp("/b", nil)},
 		"a node that goes": {func(v *coord.View) error { return exists(v, "/a") }, coord.DeleteOp("/a", -1)},
 	} {
@@ -100,9 +104,11 @@ func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 			gone = errors.Is(missing, coord.ErrNoNode)
 			return string(data) == "1" && gone, errors.Join(err, changed)
 		}
-		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 3}, b.asked(waiter, func() { over = looking(b, waiter, &looks, look) }))
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 3},
+			b.asked(waiter, func() { over = looking(b, waiter, &looks, look) }))
 		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpNotify: 2}, b.asked(waiter, func() {
-			require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/changes", []byte("1"), -1), coord.DeleteOp("/goes", -1))))
+			require.NoError(b,
+				coordtest.Err(other.Txn(b.Context(), coord.SetOp("/changes", []byte("1"), -1), coord.DeleteOp("/goes", -1))))
 			require.NoError(b, <-over)
 		}))
 	})
@@ -153,7 +159,8 @@ func TestANodeThatIsListedAnewIsReadAnew(t *testing.T) {
 				data, err := read(v, "/dir/a")
 				return string(data) == "1", err
 			})
-			require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.DeleteOp("/dir/a", -1), coord.CreateOp("/dir/a", []byte("1")))))
+			require.NoError(b,
+				coordtest.Err(other.Txn(b.Context(), coord.DeleteOp("/dir/a", -1), coord.CreateOp("/dir/a", []byte("1")))))
 			require.NoError(b, <-over)
 		})
 	}
@@ -242,7 +249,8 @@ func TestANodeThatAppearsWhileTheConnectionIsLostIsSeen(t *testing.T) {
 			_, there, err := v.Exists("/a")
 			return there, err
 		})
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, Session: waiter.Info().SessionID, Times: 1}, zkembed.LoseReply())
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, Session: waiter.Info().SessionID, Times: 1},
+			zkembed.LoseReply())
 		require.NoError(b, b.Server.DropConn(waiter.Info().SessionID))
 		require.NoError(b, other.Create(b.Context(), "/a", nil))
 		require.NoError(b, <-over)
@@ -280,10 +288,10 @@ func TestAWaitEndsWithItsContextAlsoWhenNoServerAnswers(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		waiter, _ := made(b, "/a")
 		b.Server.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.Hang())
-		for _, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, waiter.Synced().Wait} {
+		for _, c := range []*coord.Client{waiter, waiter.Synced()} {
 			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 			begun := time.Now()
-			require.ErrorIs(b, wait(ctx, func(v *coord.View) (bool, error) {
+			require.ErrorIs(b, c.Wait(ctx, func(v *coord.View) (bool, error) {
 				v.Prefetch("/a", "/b")
 				_, _, err := v.Get("/a")
 				return true, err
@@ -360,7 +368,8 @@ func TestAPeekIsWatchedToo(t *testing.T) {
 func lagging(b bubble) *coord.Client {
 	waiter, other := made(b, "/a", "/b")
 	b.Server.AddFollower(tick, waiter.Info().SessionID)
-	require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))))
+	require.NoError(b,
+		coordtest.Err(other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))))
 	return waiter
 }
 

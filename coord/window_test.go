@@ -271,7 +271,8 @@ func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted
 // it acknowledged meanwhile, writes included, have not prolonged the session.
 func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t *testing.T) {
 	const report = tick / 2
-	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond { // of the reports against the leader's ticks
+	// The phase is that of the reports against the leader's ticks.
+	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond {
 		runInBubble(t, fmt.Sprint("phase ", phase), func(b bubble) {
 			holder, h := b.holder(coord.WithTick(tick))
 			time.Sleep(phase)

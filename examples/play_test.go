@@ -63,7 +63,8 @@ B  takes job \d, delivery 2`,
 
 func TestEachExampleShowsWhatItSays(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", bin+"/", "./...")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o",
+		bin+"/", "./...")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -56,7 +56,8 @@ func TestTheDebianPackage(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, built, 1)
 	first := read(t, built[0])
-	require.Equal(t, first, read(t, filepath.Join(again, filepath.Base(built[0]))), "the same commit makes another package")
+	require.Equal(t, first, read(t, filepath.Join(again, filepath.Base(built[0]))),
+		"the same commit makes another package")
 
 	script(t, root, "mkdir -p var/lib/dpkg/info var/lib/dpkg/updates; touch var/lib/dpkg/status var/lib/dpkg/available")
 	dpkg := "dpkg --force-not-root --root=" + root + " "
@@ -94,7 +95,8 @@ func TestTheDebianPackage(t *testing.T) {
 func TestInstallingLeavesWhatItDidNotMakeAlone(t *testing.T) {
 	home := t.TempDir()
 	neighbours := map[string]string{
-		"zkcoord/README.md": "a clone", "zkcoord-notes.txt": "notes", "SHA256SUMS": "of somebody else", "bin/zkcoord-wrapper": "#!/bin/sh",
+		"zkcoord/README.md": "a clone", "zkcoord-notes.txt": "notes", "SHA256SUMS": "of somebody else",
+		"bin/zkcoord-wrapper": "#!/bin/sh",
 	}
 	lay(t, home, neighbours)
 	for range 2 { // an upgrade, too
@@ -111,7 +113,8 @@ func TestAReleaseTakesThePlaceOfOlderOnes(t *testing.T) {
 	neighbours := map[string]string{"zkcoord/README.md": "a clone", "zkcoord-notes.txt": "notes"}
 	lay(t, dir, neighbours)
 	older := map[string]string{
-		"zkcoord-v0-linux-amd64.tar.gz": "", "zkcoord_v0_amd64.deb": "", "zkcoord-v0.cdx.json": "", "SHA256SUMS": "0  zkcoord-v0-linux-amd64.tar.gz",
+		"zkcoord-v0-linux-amd64.tar.gz": "", "zkcoord_v0_amd64.deb": "", "zkcoord-v0.cdx.json": "",
+		"SHA256SUMS": "0  zkcoord-v0-linux-amd64.tar.gz",
 	}
 	lay(t, dir, older)
 	script(t, "..", "scripts/dist.sh all "+dir+" linux/$(go env GOARCH)")
@@ -153,7 +156,8 @@ func texts(t *testing.T, dir string, names map[string]string) map[string]string 
 func built(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
+	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o",
+		dir+"/zkcoord", "./cmd/zkcoord")
 	return dir
 }
 
@@ -176,7 +180,8 @@ func TestShellsComplete(t *testing.T) {
 			_, err := exec.LookPath(shell)
 			require.NoError(t, err, "the test needs Debian's package %s (make deps)", shell)
 			for line, want := range map[string]string{
-				"zkcoord lo": "lock", "zkcoord lock --tim": "--timeout", "zkcoord queue re": "receive", "zkcoord inspect /gates/": "/gates/night",
+				"zkcoord lo": "lock", "zkcoord lock --tim": "--timeout", "zkcoord queue re": "receive",
+				"zkcoord inspect /gates/": "/gates/night",
 			} {
 				args := []string{"-c", complete, shell, line}
 				if shell == "fish" {
@@ -327,6 +332,7 @@ func TestTheFirstProcessOfAContainerMayBeTheProgram(t *testing.T) {
 		t.Skipf("this machine allows no namespaces: %v", err)
 	}
 	dir, srv := built(t), coordtest.Embedded(t)
-	out := script(t, dir, own+`./zkcoord lock /l -- sh -c 'read -r name < /proc/1/comm; echo "$name"'`, "ZK_SERVERS="+srv.ConnectString())
+	out := script(t, dir, own+`./zkcoord lock /l -- sh -c 'read -r name < /proc/1/comm; echo "$name"'`,
+		"ZK_SERVERS="+srv.ConnectString())
 	require.Equal(t, "zkcoord\n", out)
 }

@@ -121,7 +121,8 @@ func (s *Server) adminConfiguration() map[string]any {
 func (s *Server) adminEnvironment() map[string]any {
 	host, _ := os.Hostname()
 	return map[string]any{
-		"zookeeper.version": version, "host.name": cmp.Or(host, "localhost"), "os.name": runtime.GOOS, "os.arch": runtime.GOARCH,
+		"zookeeper.version": version, "host.name": cmp.Or(host, "localhost"), "os.name": runtime.GOOS,
+		"os.arch": runtime.GOARCH,
 	}
 }
 

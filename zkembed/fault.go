@@ -143,7 +143,8 @@ func (f *Fault) strikes(r Request) bool {
 		len(m.Ops) > 0 && r.Op != OpNotify && !slices.Contains(m.Ops, r.Op) {
 		return false
 	}
-	if m.PathPrefix != "" && !slices.ContainsFunc(r.Paths, func(p string) bool { return strings.HasPrefix(p, m.PathPrefix) }) {
+	if m.PathPrefix != "" &&
+		!slices.ContainsFunc(r.Paths, func(p string) bool { return strings.HasPrefix(p, m.PathPrefix) }) {
 		return false
 	}
 	if m.Func != nil && !m.Func(r) {

@@ -424,7 +424,9 @@ func TestTheLeaderHearsOfASessionWithTheAnswerToItsNextPing(t *testing.T) {
 }
 
 func TestWhatASilenceHeldArrivesWhenItEnds(t *testing.T) {
-	for name, way := range map[string]zkembed.Direction{"to the leader": zkembed.ToLeader, "to the follower": zkembed.ToFollower} {
+	for name, way := range map[string]zkembed.Direction{
+		"to the leader": zkembed.ToLeader, "to the follower": zkembed.ToFollower,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 				c, f, id := follows(t, s)

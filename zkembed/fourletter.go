@@ -71,7 +71,8 @@ func (s *Server) cons() string {
 	for _, c := range s.sortedConns() {
 		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d", c.remote, connected(c), c.recv, c.sent)
 		if c.session != nil {
-			fmt.Fprintf(&b, ",sid=%s,est=%d,to=%d", sessionName(c.session.id), c.since.UnixMilli(), c.session.timeout.Milliseconds())
+			fmt.Fprintf(&b, ",sid=%s,est=%d,to=%d", sessionName(c.session.id), c.since.UnixMilli(),
+				c.session.timeout.Milliseconds())
 			if !c.heard.IsZero() {
 				fmt.Fprintf(&b, ",lresp=%d", c.heard.Sub(s.started).Milliseconds())
 			}
@@ -89,7 +90,8 @@ func connected(c *conn) int {
 }
 
 func (s *Server) sortedConns() []*conn {
-	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.since.UnixNano(), b.since.UnixNano()) })
+	return slices.SortedFunc(maps.Keys(s.conns),
+		func(a, b *conn) int { return cmp.Compare(a.since.UnixNano(), b.since.UnixNano()) })
 }
 
 // figure is a figure that mntr and the admin server's monitor report.

@@ -259,7 +259,9 @@ func WithTick(tick time.Duration) Option {
 // WithSessionTimeouts limits the timeouts that sessions get. Zero leaves a
 // bound at its default of 2 or 20 ticks.
 func WithSessionTimeouts(lowest, highest time.Duration) Option {
-	return option(lowest >= 0 && highest >= 0 && max(lowest, highest) <= math.MaxInt32*time.Millisecond && (lowest <= highest || highest == 0),
+	return option(
+		lowest >= 0 && highest >= 0 && max(lowest, highest) <= math.MaxInt32*time.Millisecond &&
+			(lowest <= highest || highest == 0),
 		func(c *config) { c.minTime, c.maxTime = lowest, highest },
 		"session timeouts from %v to %v: want 0 <= lowest <= highest < 597h", lowest, highest)
 }

@@ -87,7 +87,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 	return holds[0].Release(ctx)
 }
 
-func (l *Locker) acquire(ctx context.Context, name string, how func(*lock.Mutex, context.Context) (*coord.Hold, error)) error {
+func (l *Locker) acquire(
+	ctx context.Context, name string, how func(*lock.Mutex, context.Context) (*coord.Hold, error),
+) error {
 	m, err := lock.New(l.client, l.path+"/"+url.PathEscape(name))
 	if err != nil {
 		return err

@@ -61,7 +61,9 @@ func sign(csr *x509.CertificateRequest, issuer string) (*certmagic.IssuedCertifi
 	}
 	parent := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	parent.Subject.CommonName = issuer
-	cert := &x509.Certificate{SerialNumber: big.NewInt(2), DNSNames: csr.DNSNames, NotAfter: time.Now().Add(24 * time.Hour)}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: csr.DNSNames, NotAfter: time.Now().Add(24 * time.Hour),
+	}
 	der, err := x509.CreateCertificate(rand.Reader, cert, parent, csr.PublicKey, key)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,9 @@ import (
 // The ledger has a record for each slot of each job: make it with [once.Keep],
 // for longer than clocks differ and jobs last. Name and instant together are
 // the job's key in the ledger, of at most 200 bytes.
-func Once(ctx context.Context, ledger *once.Once, name string, every time.Duration, logger cron.Logger) (cron.JobWrapper, error) {
+func Once(
+	ctx context.Context, ledger *once.Once, name string, every time.Duration, logger cron.Logger,
+) (cron.JobWrapper, error) {
 	if ledger == nil || logger == nil || name == "" || every < time.Second {
 		return nil, fmt.Errorf("%w: job %q needs a ledger, a logger, a name, and slots of at least 1 s, not %v",
 			coord.ErrInvalid, name, every)

@@ -60,7 +60,8 @@ func replicas(b coordtest.Bubble, job func(r *replica)) (all []*replica) {
 			})
 		}
 		crontab := cron.New(cron.WithLocation(time.UTC), cron.WithLogger(r))
-		_, err = crontab.AddJob("*/5 * * * *", cron.NewChain(cron.Recover(r), late, each).Then(cron.FuncJob(func() { job(r) })))
+		_, err = crontab.AddJob("*/5 * * * *",
+			cron.NewChain(cron.Recover(r), late, each).Then(cron.FuncJob(func() { job(r) })))
 		require.NoError(b, err)
 		crontab.Start()
 		b.Cleanup(func() {

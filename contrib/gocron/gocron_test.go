@@ -76,7 +76,8 @@ func replicas(t *testing.T) (all []*replica) {
 	begun := make(chan *replica)
 	for i := range 3 {
 		r := &replica{
-			name: fmt.Sprint("replica ", i), clock: clockwork.NewFakeClockAt(midnight), late: time.Duration(i) * 10 * time.Second,
+			name: fmt.Sprint("replica ", i), clock: clockwork.NewFakeClockAt(midnight),
+			late:  time.Duration(i) * 10 * time.Second,
 			begun: begun, end: make(chan struct{}), skipped: make(chan error, 8),
 		}
 		r.client, r.kill = coordtest.Mortal(t, server, coord.WithIdentity(r.name))

@@ -70,7 +70,8 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
 	held := l.held.Swap(nil)
 	if held == nil {
-		return recipe.Failure(l.mutex.Client(), "unlock", l.mutex.Path(), fmt.Errorf("%w: it is not locked", coord.ErrInvalid))
+		return recipe.Failure(l.mutex.Client(), "unlock", l.mutex.Path(),
+			fmt.Errorf("%w: it is not locked", coord.ErrInvalid))
 	}
 	defer func() { <-l.turn }()
 	err := held.Release(ctx)

@@ -48,22 +48,24 @@ func replicas(t *testing.T, server *zkembed.Server, source string, n int) (all [
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		locker, err := zkgoose.New(r.client, "/locks/migrations")
 		require.NoError(t, err)
-		r.provider, err = goose.NewProvider(database.DialectSQLite3, db, nil, goose.WithLocker(locker), goose.WithGoMigrations(
-			goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
-				_, err := db.ExecContext(ctx, "CREATE TABLE made (migration TEXT, replica TEXT)")
-				return err
-			}}, nil),
-			goose.NewGoMigration(2, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
-				r.begun <- r
-				select {
-				case <-r.end:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				return r.note(ctx, db, 2)
-			}}, nil),
-			goose.NewGoMigration(3, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error { return r.note(ctx, db, 3) }}, nil),
-		))
+		r.provider, err = goose.NewProvider(database.DialectSQLite3, db, nil, goose.WithLocker(locker),
+			goose.WithGoMigrations(
+				goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
+					_, err := db.ExecContext(ctx, "CREATE TABLE made (migration TEXT, replica TEXT)")
+					return err
+				}}, nil),
+				goose.NewGoMigration(2, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
+					r.begun <- r
+					select {
+					case <-r.end:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					return r.note(ctx, db, 2)
+				}}, nil),
+				goose.NewGoMigration(3,
+					&goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error { return r.note(ctx, db, 3) }}, nil),
+			))
 		require.NoError(t, err)
 		all = append(all, r)
 	}
@@ -77,7 +79,8 @@ func (r *replica) loseSession(t *testing.T, server *zkembed.Server) {
 	t.Helper()
 	session := r.client.Info().SessionID
 	require.NoError(t, server.ExpireSession(session))
-	zktest.Eventually(t, coordtest.Soon, func() bool { return r.client.Info().SessionID != session && r.client.Info().Connected }, "no new session")
+	zktest.Eventually(t, coordtest.Soon,
+		func() bool { return r.client.Info().SessionID != session && r.client.Info().Connected }, "no new session")
 }
 
 func (r *replica) note(ctx context.Context, db *sql.DB, migration int) error {
@@ -116,7 +119,8 @@ func TestTheNextReplicaGoesOnWithTheMigrationsOfOneThatWasKilled(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	var made string
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT group_concat(migration || ' by ' || replica, ', ') FROM made").Scan(&made))
+	require.NoError(t,
+		db.QueryRowContext(t.Context(), "SELECT group_concat(migration || ' by ' || replica, ', ') FROM made").Scan(&made))
 	require.Equal(t, fmt.Sprintf("2 by %[1]s, 3 by %[1]s", second.name), made)
 }
 
@@ -169,6 +173,7 @@ func TestAnUnlockWithoutALockIsRefused(t *testing.T) {
 	require.NoError(t, locker.Lock(coordtest.Limited(t), nil))
 	unlock := func() error { return locker.Unlock(t.Context(), nil) }
 	one, other := coordtest.Go(unlock), coordtest.Go(unlock)
-	err = recipe.Joined(zktest.Receive(t, coordtest.Soon, one, "it ends"), zktest.Receive(t, coordtest.Soon, other, "it ends"))
+	err = recipe.Joined(zktest.Receive(t, coordtest.Soon, one, "it ends"),
+		zktest.Receive(t, coordtest.Soon, other, "it ends"))
 	require.ErrorIs(t, err, coord.ErrInvalid)
 }

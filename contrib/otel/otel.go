@@ -41,7 +41,9 @@ type Held interface {
 }
 
 // Acquire acquires in a span, and has the hold in another until it ends.
-func Acquire[H Held](ctx context.Context, tracer trace.Tracer, path string, acquire func(context.Context) (H, error)) (H, error) {
+func Acquire[H Held](
+	ctx context.Context, tracer trace.Tracer, path string, acquire func(context.Context) (H, error),
+) (H, error) {
 	at := trace.WithAttributes(attribute.String("zkcoord.path", path))
 	waiting, wait := tracer.Start(ctx, "zkcoord.wait", at)
 	h, err := acquire(waiting)
@@ -76,7 +78,8 @@ func attributes(held any) []attribute.KeyValue {
 		return nil
 	}
 	about := []attribute.KeyValue{
-		attribute.String("zkcoord.node", h.Node()), attribute.String("zkcoord.session", fmt.Sprintf("0x%x", uint64(h.Session()))),
+		attribute.String("zkcoord.node", h.Node()),
+		attribute.String("zkcoord.session", fmt.Sprintf("0x%x", uint64(h.Session()))),
 	}
 	if token := h.Token(); token != 0 {
 		about = append(about, attribute.Int64("zkcoord.token", token))

@@ -104,7 +104,8 @@ func TestF96AShortWindowRaisesItsAlert(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = srv.Close() })
 	metrics := prom.New()
-	c, err := coord.Open(t.Context(), srv.ConnectString(), coord.WithObserver(metrics.Observe), coord.WithSessionTimeout(time.Second))
+	c, err := coord.Open(t.Context(), srv.ConnectString(), coord.WithObserver(metrics.Observe),
+		coord.WithSessionTimeout(time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	m, err := lock.New(c, "/jobs")
@@ -132,7 +133,9 @@ func TestF96EachRuleIsTriedOnWhatTheProgramsExport(t *testing.T) {
 	rules, err := os.ReadFile("alerts.yml")
 	require.NoError(t, err)
 	var tests []byte
-	for _, file := range []string{"alerts_test.go", "../../cmd/internal/see/exporter_test.go", "../../cmd/internal/attend/alerts_test.go"} {
+	for _, file := range []string{
+		"alerts_test.go", "../../cmd/internal/see/exporter_test.go", "../../cmd/internal/attend/alerts_test.go",
+	} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		tests = append(tests, text...)

@@ -85,23 +85,30 @@ func WithPath(label func(recipe string) string) Option {
 func New(opts ...Option) *Metrics {
 	buckets := prometheus.ExponentialBuckets(0.001, 4, 12) // 1 ms to 70 min
 	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"path"})
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
+			[]string{"path"})
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		path:          func(recipe string) string { return recipe },
-		wait:          histogram("zkcoord_wait_seconds", "Time from the call to the grant."),
-		hold:          histogram("zkcoord_hold_seconds", "Time from the grant to the end of the hold."),
-		holds:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "zkcoord_holds", Help: "Holds that last."}, []string{"path"}),
-		losses:        counter("zkcoord_losses_total", "Holds that were lost.", "path", "cause"),
-		ended:         counter("zkcoord_waits_ended_total", "Waits that ended without a grant.", "path", "cause"),
-		revocations:   counter("zkcoord_revocations_total", "Requests to give up.", "path"),
-		sessions:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "zkcoord_sessions", Help: "Sessions that are connected."}),
-		sessionEvents: counter("zkcoord_session_events_total", "Sessions that came up, were disconnected, are over, or have an attendant, or none.", "event"),
-		nodeEvents:    counter("zkcoord_node_events_total", "Nodes that were recovered, made late, left behind, or are of another dialect.", "event"),
-		reports:       counter("zkcoord_reports_total", "What recipes found wrong: a function that failed, a path that another client uses in another way, a clock or a mark that is ahead.", "event"),
+		path: func(recipe string) string { return recipe },
+		wait: histogram("zkcoord_wait_seconds", "Time from the call to the grant."),
+		hold: histogram("zkcoord_hold_seconds", "Time from the grant to the end of the hold."),
+		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "zkcoord_holds", Help: "Holds that last."},
+			[]string{"path"}),
+		losses:      counter("zkcoord_losses_total", "Holds that were lost.", "path", "cause"),
+		ended:       counter("zkcoord_waits_ended_total", "Waits that ended without a grant.", "path", "cause"),
+		revocations: counter("zkcoord_revocations_total", "Requests to give up.", "path"),
+		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "zkcoord_sessions", Help: "Sessions that are connected.",
+		}),
+		sessionEvents: counter("zkcoord_session_events_total",
+			"Sessions that came up, were disconnected, are over, or have an attendant, or none.", "event"),
+		nodeEvents: counter("zkcoord_node_events_total",
+			"Nodes that were recovered, made late, left behind, or are of another dialect.", "event"),
+		reports: counter("zkcoord_reports_total",
+			"What recipes found wrong: a function that failed, a path that another client uses in another way, a clock or a mark that is ahead.", "event"),
 		left: prometheus.NewDesc("zkcoord_window_left_seconds",
 			"How long a watched hold can be trusted yet.", []string{"name"}, nil),
 		labels:    map[string]bool{},
@@ -304,7 +311,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.wait, m.hold, m.holds, m.losses, m.ended, m.revocations, m.sessions, m.sessionEvents, m.nodeEvents, m.reports}
+	return []prometheus.Collector{
+		m.wait, m.hold, m.holds, m.losses, m.ended, m.revocations, m.sessions, m.sessionEvents, m.nodeEvents, m.reports,
+	}
 }
 
 // count brings the gauges up to date.

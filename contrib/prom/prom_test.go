@@ -54,7 +54,8 @@ func scrape(t *testing.T, reg *prometheus.Registry) string {
 
 func eventually(t *testing.T, reg *prometheus.Registry, want string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(scrape(t, reg), want+"\n") }, 20*time.Second, time.Millisecond, want)
+	require.Eventually(t, func() bool { return strings.Contains(scrape(t, reg), want+"\n") }, 20*time.Second,
+		time.Millisecond, want)
 }
 
 func TestWhatAClientDoesIsScraped(t *testing.T) {
@@ -132,9 +133,12 @@ func TestCountersAreThereBeforeTheFirstEvent(t *testing.T) {
 	m.Observe(event.Event{Kind: event.Joined, Path: "/jobs/n", Recipe: "/jobs"})
 	text := scrape(t, reg)
 	for _, sample := range []string{
-		`losses_total{cause="window",path="/jobs"}`, `losses_total{cause="other",path="/jobs"}`, `revocations_total{path="/jobs"}`,
-		`waits_ended_total{cause="timeout",path="/jobs"}`, `session_events_total{event="over"}`, `session_events_total{event="unattended"}`, `node_events_total{event="foreign"}`,
-		`reports_total{event="failed"}`, `reports_total{event="differs"}`, `reports_total{event="clock_ahead"}`, `reports_total{event="mark_ahead"}`,
+		`losses_total{cause="window",path="/jobs"}`, `losses_total{cause="other",path="/jobs"}`,
+		`revocations_total{path="/jobs"}`,
+		`waits_ended_total{cause="timeout",path="/jobs"}`, `session_events_total{event="over"}`,
+		`session_events_total{event="unattended"}`, `node_events_total{event="foreign"}`,
+		`reports_total{event="failed"}`, `reports_total{event="differs"}`, `reports_total{event="clock_ahead"}`,
+		`reports_total{event="mark_ahead"}`,
 	} {
 		require.Contains(t, text, "zkcoord_"+sample+" 0\n")
 	}
@@ -183,7 +187,9 @@ func TestEveryClaimIsCountedUnderThePathOfItsRecipe(t *testing.T) {
 
 // held makes a use of a recipe that holds something, with a function for which
 // only the error counts.
-func held[H any](do func(context.Context, func(context.Context, H) error) error, err error) func(context.Context) error {
+func held[H any](
+	do func(context.Context, func(context.Context, H) error) error, err error,
+) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err != nil {
 			return err

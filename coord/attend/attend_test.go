@@ -214,7 +214,8 @@ func TestTheNextSessionIsToldInPlaceOfTheFormer(t *testing.T) {
 		former := next(t, events).Session
 		w.ExpireSession(former)
 		require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
-		zktest.Eventually(t, coordtest.Soon, func() bool { return c.Info().SessionID != former && a.Stats().Sessions == 1 }, "the next session")
+		zktest.Eventually(t, coordtest.Soon, func() bool { return c.Info().SessionID != former && a.Stats().Sessions == 1 },
+			"the next session")
 		require.Zero(t, a.Stats().Deaths)
 	})
 }
@@ -315,8 +316,10 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 	a := attendant(t, attend.Options{Grace: hasty})
 	p, _ := a.hold(t, w, "l")
 	for name, bytes := range map[string]string{
-		"another version": "\x02\x00\x00\x02{}", "too large": "\x01\x01\x00\x01", "no JSON": "\x01\x00\x00\x02{{", "no message": "\x01\x00\x00\x02{}",
-		"HTTP": "GET / HTTP/1.1\r\n\r\n", "no session": "\x01\x00\x00\x0d{\"attend\":{}}", "other types": "\x01\x00\x00\x0c{\"attend\":7}",
+		"another version": "\x02\x00\x00\x02{}", "too large": "\x01\x01\x00\x01", "no JSON": "\x01\x00\x00\x02{{",
+		"no message": "\x01\x00\x00\x02{}",
+		"HTTP":       "GET / HTTP/1.1\r\n\r\n", "no session": "\x01\x00\x00\x0d{\"attend\":{}}",
+		"other types": "\x01\x00\x00\x0c{\"attend\":7}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused, conn := a.Stats().Refused, a.told(t)
@@ -372,7 +375,8 @@ func TestASessionThatIsToldAgainWithinTheGraceIsNotClosed(t *testing.T) {
 	former := a.told(t)
 	a.told(t)
 	require.NoError(t, former.Close())
-	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Connections == 2 }, "the former one's grace is over")
+	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Connections == 2 },
+		"the former one's grace is over")
 	s := a.Stats()
 	require.Equal(t, [4]int{1, 0, 0, 2}, [4]int{s.Deaths, s.Closed, s.Failed, s.Sessions})
 	p.Kill()
@@ -425,7 +429,8 @@ func TestWhatTheAttendantIsToldCanBeTakenBack(t *testing.T) {
 	require.NoError(t, next(t, events).Err)
 	f := <-shared
 	require.NoError(t, attend.Leave(f))
-	zktest.Eventually(t, coordtest.Soon, func() bool { s := a.Stats(); return s.Sessions == 0 && s.Connections == 1 }, "it is forgotten")
+	zktest.Eventually(t, coordtest.Soon, func() bool { s := a.Stats(); return s.Sessions == 0 && s.Connections == 1 },
+		"it is forgotten")
 	require.NoError(t, f.Close())
 }
 
@@ -446,7 +451,8 @@ func TestASocketIsTakenOverFromAnAttendantThatIsGone(t *testing.T) {
 	file := folder(t) + "/f"
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	require.ErrorContains(t, coordtest.Err(attend.Listen(file, 0o600)), "no socket")
-	require.ErrorContains(t, coordtest.Err(attend.Listen(file+"-none/socket", 0o600)), file+"-none/socket: bind: no such file or directory")
+	require.ErrorContains(t, coordtest.Err(attend.Listen(file+"-none/socket", 0o600)),
+		file+"-none/socket: bind: no such file or directory")
 }
 
 func TestACheckOfAnAttendantThatHangsEndsWithItsContext(t *testing.T) {

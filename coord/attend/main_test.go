@@ -175,7 +175,8 @@ func crowd(args []string) {
 	zktest.ExitOn(err)
 	events := make(chan event.Event, n)
 	for i := range n {
-		c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), news(events), coord.WithAttendant(socket))
+		c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), news(events),
+			coord.WithAttendant(socket))
 		zktest.ExitOn(err)
 		m, err := lock.New(c, fmt.Sprintf("%s/%d", path, i))
 		zktest.ExitOn(err)
@@ -192,7 +193,9 @@ func crowd(args []string) {
 
 // hold starts a holder, and returns when it holds and is attended. program is
 // the process id of what it has started.
-func (a running) hold(t *testing.T, w *zktest.World, rel string, starts ...string) (p *zktest.ChildProcess, program int) {
+func (a running) hold(
+	t *testing.T, w *zktest.World, rel string, starts ...string,
+) (p *zktest.ChildProcess, program int) {
 	t.Helper()
 	w.SetTimeout(T)
 	p = zktest.Child(t, "holder", w.ConnectString(), w.Path(rel), a.socket, append(starts, "")[0])

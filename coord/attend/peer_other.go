@@ -10,5 +10,6 @@ import (
 
 // credentials are known on Linux only.
 func credentials(*net.UnixConn) (user uint32, pid int, err error) {
-	return 0, 0, fmt.Errorf("an attendant needs Linux, where the kernel says whose a connection is: %w", errors.ErrUnsupported)
+	return 0, 0, fmt.Errorf("an attendant needs Linux, where the kernel says whose a connection is: %w",
+		errors.ErrUnsupported)
 }

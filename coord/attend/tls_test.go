@@ -25,17 +25,21 @@ import (
 func TestTheAttendantConnectsByTheTLSAndTheCredentialsOfTheClient(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		w.SetTimeout(T)
-		ca := coordtest.Certificate(t, nil, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+		ca := coordtest.Certificate(t, nil,
+			&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 		pool := x509.NewCertPool()
 		pool.AddCert(ca.Leaf)
 		addr := coordtest.Terminate(t, w.ConnectString(), &tls.Config{
-			Certificates: []tls.Certificate{*coordtest.Certificate(t, ca, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})},
-			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool,
+			Certificates: []tls.Certificate{
+				*coordtest.Certificate(t, ca, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}),
+			},
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		})
 		own := coordtest.Certificate(t, ca, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 
 		socket, accept := silent(t)
-		c := coordtest.Open(t, addr, coord.WithSessionTimeout(T), coord.WithAttendant(socket), coord.WithAuth("digest", "someone:secret"),
+		c := coordtest.Open(t, addr, coord.WithSessionTimeout(T), coord.WithAttendant(socket),
+			coord.WithAuth("digest", "someone:secret"),
 			coord.WithTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{*own}}))
 		m, err := lock.New(c, w.Path("l"))
 		require.NoError(t, err)
@@ -75,16 +79,18 @@ func rotatingServer(t *testing.T, w *zktest.World) *rotating {
 	dir := t.TempDir()
 	r := &rotating{ca: filepath.Join(dir, "ca.pem"), own: filepath.Join(dir, "own.pem")}
 	r.rotate(t)
-	r.addr = coordtest.Terminate(t, w.Proxy().Addr(), &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return r.current.Load(), nil
-	}})
+	r.addr = coordtest.Terminate(t, w.Proxy().Addr(),
+		&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return r.current.Load(), nil
+		}})
 	return r
 }
 
 // rotate replaces the authority, and all certificates.
 func (r *rotating) rotate(t *testing.T) {
 	t.Helper()
-	ca := coordtest.Certificate(t, nil, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	ca := coordtest.Certificate(t, nil,
+		&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Leaf)
 	own := coordtest.Certificate(t, ca, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -101,8 +107,10 @@ func (r *rotating) rotate(t *testing.T) {
 	r.client.Store(own)
 	r.pool.Store(pool)
 	r.current.Store(&tls.Config{
-		Certificates: []tls.Certificate{*coordtest.Certificate(t, ca, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})},
-		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{
+			*coordtest.Certificate(t, ca, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}),
+		},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	})
 }
 

@@ -91,7 +91,8 @@ func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error
 	if err == nil {
 		err = other(stat)
 	}
-	if _, none := netip.ParseAddr(string(data)); err == nil && none != nil && (!inspect.NamesOwner(data) || bytes.ContainsRune(data, '\n')) {
+	_, notAddress := netip.ParseAddr(string(data))
+	if err == nil && notAddress != nil && (!inspect.NamesOwner(data) || bytes.ContainsRune(data, '\n')) {
 		err = fmt.Errorf("%w: its data name no client", ErrNoBarrier)
 	}
 	return string(data), stat.Created, recipe.Failure(b.client, "read", b.path, err)

@@ -127,7 +127,8 @@ func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 		before := srv.SessionCounts(late.Info().SessionID).Total()
 		b := at(t, late, path)
 		passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
-		zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.Info().SessionID).Total() > before }, "a request")
+		zktest.Eventually(t, coordtest.Soon,
+			func() bool { return srv.SessionCounts(late.Info().SessionID).Total() > before }, "a request")
 		follower.Stop() // it has caught up
 		zktest.Eventually(t, coordtest.Soon, func() bool {
 			require.Empty(t, passed, "passed a closed barrier")
@@ -150,7 +151,8 @@ func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
 // know that this is another one.
 func TestAnOpeningThatIsOverBeforeTheWaitersFirstAnswerGoesByUnnoticed(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b", Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b", Times: 1},
+			zkembed.LoseReply())
 		passed, there := openedWhileAway(b, func(int64) { require.Equal(b, 1, lost.Fired()) })
 		time.Sleep(coordtest.T)
 		require.Empty(b, passed)
@@ -223,7 +225,8 @@ func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *tes
 func TestANodeThatIsDeletedWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		gate := at(b, b.Open(), "/b")
-		once := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.ReplyError(zkembed.CodeNodeExists))
+		once := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2},
+			zkembed.ReplyError(zkembed.CodeNodeExists))
 		require.NoError(b, gate.Set(b.Context()))
 		require.Equal(b, 2, once.Fired())
 		require.True(b, coordtest.Call(b, gate.Closed))

@@ -148,7 +148,9 @@ func TestANumberThatDoesNotFitIsRefused(t *testing.T) {
 func TestOtherDataAreNotOverwritten(t *testing.T) {
 	each(t, func(s scene) {
 		c, n := s.Open(), s.counter()
-		other := map[coord.Dialect]string{coord.Curator: "3.7", coord.Kazoo: "3.75"}[s.Dialect] // of no number's length, or digits
+		other := map[coord.Dialect]string{
+			coord.Curator: "3.7", coord.Kazoo: "3.75",
+		}[s.Dialect] // of no number's length, or digits
 		require.NoError(s, c.Create(coordtest.Limited(s), s.W.Path("n"), []byte(other)))
 		require.ErrorIs(s, coordtest.Err(n.Add(coordtest.Limited(s), 1)), counter.ErrNoNumber)
 		require.ErrorIs(s, coordtest.Err(n.Get(coordtest.Limited(s))), counter.ErrNoNumber)
@@ -177,7 +179,8 @@ func TestAnAddWhoseRepliesAreLostCountsOnce(t *testing.T) {
 func TestANumberThatMayNotBeReadIsNotTakenForZero(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, c := w.Path("n"), coordtest.Open(t, w.ConnectString())
-		owner := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"), coord.WithACL("auth::r", "world:anyone:w"))
+		owner := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"),
+			coord.WithACL("auth::r", "world:anyone:w"))
 		require.NoError(t, c.EnsureDir(coordtest.Limited(t), w.Path("")))
 		require.NoError(t, owner.Create(coordtest.Limited(t), path, []byte("7")))
 		blind := of(t, c, path)

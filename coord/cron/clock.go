@@ -45,7 +45,8 @@ func (c *Cron) now(ctx context.Context) (time.Time, error) {
 	c.mu.Unlock()
 	if news {
 		recipe.Report(c.client, slog.LevelWarn, event.Event{Kind: event.ClockAhead, Path: c.path, Err: fmt.Errorf(
-			"this client's clock is %v ahead of the ensemble's: slots are due %v ahead of the latter", own.Sub(known).Round(time.Second), ahead)})
+			"this client's clock is %v ahead of the ensemble's: slots are due %v ahead of the latter",
+			own.Sub(known).Round(time.Second), ahead)})
 	}
 	if is {
 		return limit, nil

@@ -145,7 +145,9 @@ func TestAHostWhoseClockIsAheadIsAMinuteEarly(t *testing.T) {
 		for slot, late := range seen.late {
 			require.GreaterOrEqual(b, late[0], -time.Minute, slot)
 		}
-		require.Equal(b, []string{"/cron: this client's clock is 5h0m0s ahead of the ensemble's: slots are due 1m0s ahead of the latter"}, h.heard(event.ClockAhead))
+		require.Equal(b,
+			[]string{"/cron: this client's clock is 5h0m0s ahead of the ensemble's: slots are due 1m0s ahead of the latter"},
+			h.heard(event.ClockAhead))
 	})
 }
 
@@ -154,7 +156,8 @@ func TestAScheduleBeginsWhenTheEnsembleSaysThatItDid(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		h := &host{ahead: -year}
 		ctx, stop := context.WithCancel(b.Context())
-		ended := coordtest.Go(func() error { return scheduled(b, h.open(b), every(time.Minute), h.clock()).Run(ctx, nothing) })
+		ended := coordtest.Go(
+			func() error { return scheduled(b, h.open(b), every(time.Minute), h.clock()).Run(ctx, nothing) })
 		time.Sleep(time.Second)
 		state, err := scheduled(b, b.Open(), every(time.Minute)).State(b.Context())
 		require.NoError(b, err)
@@ -246,10 +249,12 @@ func TestF70TwoDifferentJobsAtOnePathAreReportedByEachOnce(t *testing.T) {
 		for name, h := range hosts {
 			require.Len(b, h.heard(event.Differs), 1, name)
 		}
-		require.Contains(b, hosts["backup"].heard(event.Differs)[0], `runs another job at this path: "report", and this client "backup"`)
+		require.Contains(b, hosts["backup"].heard(event.Differs)[0],
+			`runs another job at this path: "report", and this client "backup"`)
 		again, end := context.WithTimeout(ctx, 10*time.Minute)
 		defer end()
-		require.Error(b, scheduled(b, hosts["backup"].client, every(time.Minute), cron.Describe("backup")).Run(again, nothing))
+		require.Error(b,
+			scheduled(b, hosts["backup"].client, every(time.Minute), cron.Describe("backup")).Run(again, nothing))
 		require.Len(b, hosts["backup"].heard(event.Differs), 1, "once for a client, whichever object it uses")
 		one := scheduled(b, b.Open(), every(time.Minute))
 		jobs, err := one.Jobs(b.Context())

@@ -110,7 +110,8 @@ func ofRuns(opt once.Option) Option {
 func CatchUp(n int, d time.Duration) Option {
 	return func(c *Cron) error {
 		if n < 1 || n > maxSlots || d < 0 {
-			return fmt.Errorf("%w: the newest %d missed slots, late by %v at most: it must be 1 to %d slots, and not before their time",
+			return fmt.Errorf(
+				"%w: the newest %d missed slots, late by %v at most: it must be 1 to %d slots, and not before their time",
 				coord.ErrInvalid, n, d, maxSlots)
 		}
 		c.catchUp, c.late = n, d
@@ -186,8 +187,9 @@ func New(client *coord.Client, path string, schedule Schedule, opts ...Option) (
 		return nil, err
 	}
 	c := &Cron{
-		client: client, path: path, schedule: schedule, catchUp: 1, beside: 1, clock: time.Now, report: func(once.Result, error) {},
-		own: map[string]*Slot{}, again: map[string]time.Time{},
+		client: client, path: path, schedule: schedule, catchUp: 1, beside: 1, clock: time.Now,
+		report: func(once.Result, error) {},
+		own:    map[string]*Slot{}, again: map[string]time.Time{},
 	}
 	if err := recipe.Configure(c, path, slices.Concat(opts, []Option{valid})); err != nil {
 		return nil, err

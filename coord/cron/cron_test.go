@@ -152,7 +152,8 @@ func TestTheKeyOfASlotIsItsInstant(t *testing.T) {
 			return []byte("result"), nil
 		}), cron.ErrOver)
 		require.Equal(b, 100*time.Second, time.Since(begun).Round(time.Second), "by its own clock")
-		require.Equal(b, map[string]once.State{cron.Key(first): once.Done, cron.Key(first.Add(time.Minute)): once.Done}, states(b, c))
+		require.Equal(b, map[string]once.State{cron.Key(first): once.Done, cron.Key(first.Add(time.Minute)): once.Done},
+			states(b, c))
 		require.Equal(b, "2000-01-01T00:01:00Z", cron.Key(first))
 	})
 }
@@ -185,7 +186,8 @@ func TestASlotWhoseClientHasGoneIsRunAgainUnlessItMayRunOnceOnly(t *testing.T) {
 					runs, state = "00:01 00:02", once.Unfinished
 				}
 				require.Equal(b, runs, strings.Join(d.ran(), " "))
-				require.Equal(b, map[string]once.State{cron.Key(first): state, cron.Key(first.Add(time.Minute)): once.Done}, states(b, other))
+				require.Equal(b, map[string]once.State{cron.Key(first): state, cron.Key(first.Add(time.Minute)): once.Done},
+					states(b, other))
 			})
 		})
 	}
@@ -257,10 +259,11 @@ func TestASlotThatTheLedgerHasForgottenIsNotRunAgain(t *testing.T) {
 		slow := b.Server.Inject(creates("/cron/keys", late), zkembed.Delay(T/3))
 		var own []string
 		ended := coordtest.Go(func() error {
-			return scheduled(b, late, s, cron.KeepLast(1), cron.CatchUp(1000, 0), behind(-4*time.Second)).Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
-				own = append(own, s.Key)
-				return nil, nil
-			})
+			return scheduled(b, late, s, cron.KeepLast(1), cron.CatchUp(1000, 0), behind(-4*time.Second)).
+				Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
+					own = append(own, s.Key)
+					return nil, nil
+				})
 		})
 		<-slow.Struck()
 		other := scheduled(b, b.Open(), s, cron.KeepLast(1), cron.CatchUp(1000, 0))
@@ -391,7 +394,8 @@ func TestTheCostOfASlot(t *testing.T) {
 		time.Sleep(150*time.Minute + 30*time.Second) // records are deleted
 		one, other := b.Server.SessionCounts(runs.Info().SessionID), b.Server.SessionCounts(waits.Info().SessionID)
 		time.Sleep(10 * time.Minute)
-		mine, others := b.Server.SessionCounts(runs.Info().SessionID).Since(one), b.Server.SessionCounts(waits.Info().SessionID).Since(other)
+		mine, others := b.Server.SessionCounts(runs.Info().SessionID).
+			Since(one), b.Server.SessionCounts(waits.Info().SessionID).Since(other)
 		require.LessOrEqual(b, mine.Total(), 10*44)
 		require.LessOrEqual(b, others.Total(), 10*6)
 		stop()

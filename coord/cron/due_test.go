@@ -39,9 +39,11 @@ func TestMissedSlotsAreMadeUpForAsFarAsIsAskedFor(t *testing.T) {
 		runs string
 		left int
 	}{
-		"the last":               {nil, "00:11 00:12", 9},
-		"three":                  {[]cron.Option{cron.CatchUp(3, 0)}, "00:09 00:10 00:11 00:12", 7},
-		"all":                    {[]cron.Option{cron.CatchUp(1000, 0)}, "00:02 00:03 00:04 00:05 00:06 00:07 00:08 00:09 00:10 00:11 00:12", 0},
+		"the last": {nil, "00:11 00:12", 9},
+		"three":    {[]cron.Option{cron.CatchUp(3, 0)}, "00:09 00:10 00:11 00:12", 7},
+		"all": {
+			[]cron.Option{cron.CatchUp(1000, 0)}, "00:02 00:03 00:04 00:05 00:06 00:07 00:08 00:09 00:10 00:11 00:12", 0,
+		},
 		"none":                   {[]cron.Option{cron.CatchUp(1, 20*time.Second)}, "00:12", 10},
 		"those of three minutes": {[]cron.Option{cron.CatchUp(1000, 3*time.Minute)}, "00:09 00:10 00:11 00:12", 7},
 	} {
@@ -86,9 +88,13 @@ func TestASlotThatIsDueWhileOneIsUnderWay(t *testing.T) {
 		after time.Duration // the first slot, until the last has ended
 	}{
 		"waits, and the last is run": {nil, "00:01 00:03 00:06", 7*time.Minute + 30*time.Second},
-		"waits":                      {[]cron.Option{cron.CatchUp(1000, 0)}, "00:01 00:02 00:03 00:04 00:05 00:06", 15 * time.Minute},
-		"is left out":                {[]cron.Option{cron.Skip()}, "00:01 00:04", 5*time.Minute + 30*time.Second},
-		"runs beside":                {[]cron.Option{cron.MaxConcurrent(3)}, "00:01 00:02 00:03 00:04 00:05 00:06", 7*time.Minute + 30*time.Second},
+		"waits": {
+			[]cron.Option{cron.CatchUp(1000, 0)}, "00:01 00:02 00:03 00:04 00:05 00:06", 15 * time.Minute,
+		},
+		"is left out": {[]cron.Option{cron.Skip()}, "00:01 00:04", 5*time.Minute + 30*time.Second},
+		"runs beside": {
+			[]cron.Option{cron.MaxConcurrent(3)}, "00:01 00:02 00:03 00:04 00:05 00:06", 7*time.Minute + 30*time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
@@ -187,12 +193,13 @@ func TestSlotsThatAreDueUntilADeadClientsSlotIsOverAreSkipped(t *testing.T) {
 				first, err := scheduled(b, dying, s, opts...).Begin(b.Context())
 				require.NoError(b, err)
 				ended := coordtest.Go(func() error {
-					return scheduled(b, b.Open(), s, opts...).Run(b.Context(), func(ctx context.Context, s *cron.Slot) ([]byte, error) {
-						if !s.At.Equal(first.At) && time.Since(s.At) > 2*time.Second {
-							b.Errorf("%s was due while another was under way", s.Key)
-						}
-						return nil, nil
-					})
+					return scheduled(b, b.Open(), s, opts...).
+						Run(b.Context(), func(ctx context.Context, s *cron.Slot) ([]byte, error) {
+							if !s.At.Equal(first.At) && time.Since(s.At) > 2*time.Second {
+								b.Errorf("%s was due while another was under way", s.Key)
+							}
+							return nil, nil
+						})
 				})
 				time.Sleep(36 * time.Second)
 				require.NoError(b, b.Server.ExpireSession(dying.Info().SessionID))

@@ -48,7 +48,8 @@ func (all *replicas) start(ahead time.Duration) {
 	for {
 		ctx, kill := context.WithCancel(all.Context())
 		defer kill()
-		c, err := coord.Open(ctx, all.Server.ConnectString(), coord.WithSessionTimeout(T), coord.WithDialer(all.Server.DialContext))
+		c, err := coord.Open(ctx, all.Server.ConnectString(), coord.WithSessionTimeout(T),
+			coord.WithDialer(all.Server.DialContext))
 		if err != nil {
 			all.Error(err)
 			return
@@ -194,7 +195,9 @@ func TestEachSlotRunsWhateverBecomesOfTheReplicas(t *testing.T) {
 	}{
 		"at least once":             {2, 1, false, []cron.Option{everything, cron.KeepLast(1)}},
 		"at least once, two beside": {4, 2, false, []cron.Option{everything, cron.KeepLast(1), cron.MaxConcurrent(2)}},
-		"at most once":              {4, 2, true, []cron.Option{everything, cron.KeepLast(1), cron.MaxConcurrent(2), cron.Attempts(1, 0)}},
+		"at most once": {
+			4, 2, true, []cron.Option{everything, cron.KeepLast(1), cron.MaxConcurrent(2), cron.Attempts(1, 0)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := time.Now().UnixNano()
@@ -203,7 +206,8 @@ func TestEachSlotRunsWhateverBecomesOfTheReplicas(t *testing.T) {
 				all := &replicas{
 					Bubble: b, rand: rand.New(rand.NewSource(seed)), opts: c.opts, beside: c.beside,
 					schedule: until{every(time.Minute), first.Add(time.Duration(n-1) * time.Minute)},
-					live:     map[*replica]bool{}, calls: map[string]int{}, ended: map[string]int{}, noted: map[string]int{}, faults: map[string]int{},
+					live:     map[*replica]bool{}, calls: map[string]int{}, ended: map[string]int{}, noted: map[string]int{},
+					faults: map[string]int{},
 				}
 				var running sync.WaitGroup
 				for i := range 8 {
@@ -243,9 +247,12 @@ func TestASlotWhoseHoldIsOverIsNotBegun(t *testing.T) {
 		s, first := in(1)
 		c := b.Open()
 		const late = T * 47 / 100 // after half of T, the client gives the connection up
-		noted := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/cron/keys", Times: 1, Func: func(r zkembed.Request) bool {
-			return slices.Contains(r.Paths, "/cron/mark")
-		}}, zkembed.DelayReply(late))
+		noted := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti},
+			PathPrefix: "/cron/keys", Times: 1, Func: func(r zkembed.Request) bool {
+				return slices.Contains(r.Paths, "/cron/mark")
+			},
+		}, zkembed.DelayReply(late))
 		var slowing sync.WaitGroup
 		defer slowing.Wait()
 		slowing.Go(func() {

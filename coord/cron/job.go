@@ -82,7 +82,8 @@ func (c *Cron) compare(ctx context.Context, names []string) error {
 		read[id] = other.Text != ""
 		if read[id] {
 			recipe.ReportOnce(c.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: c.path, Err: fmt.Errorf(
-				"another client runs another job at this path: %q, and this client %q; each slot is run by one of them only", other.Text, c.job)})
+				"another client runs another job at this path: %q, and this client %q; each slot is run by one of them only",
+				other.Text, c.job)})
 		}
 	}
 	return nil

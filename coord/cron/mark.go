@@ -20,7 +20,9 @@ type mark struct {
 	Through time.Time `json:"through,omitzero"`  // the newest slot that was chosen or left out; at first, none
 	Open    []open    `json:"open,omitempty"`    // chosen, and not known to have ended
 	LeftOut int       `json:"leftOut,omitempty"` // of all slots so far
-	Next    time.Time `json:"next,omitzero"`     // when the slot after Through is due, for those who do not know the schedule; it decides nothing
+	// Next is when the slot after Through is due, for those who do not know the
+	// schedule. It decides nothing.
+	Next time.Time `json:"next,omitzero"`
 }
 
 // open is a slot that was chosen.
@@ -47,7 +49,8 @@ func (c *Cron) marked() string { return c.path + "/mark" }
 func (c *Cron) decode(data []byte, stat coord.Stat) (*mark, error) {
 	m := &mark{Through: stat.Created.UTC()}
 	if err := json.Unmarshal(data, m); err != nil || m.Through.IsZero() {
-		return nil, fmt.Errorf("%w: %s: the data %.40q are no mark of a schedule; delete the node, and the schedule begins anew",
+		return nil, fmt.Errorf(
+			"%w: %s: the data %.40q are no mark of a schedule; delete the node, and the schedule begins anew",
 			coord.ErrInvalid, c.marked(), data)
 	}
 	return m, nil

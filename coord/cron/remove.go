@@ -13,6 +13,7 @@ import (
 // [recipe.Remove]. A client without one is not seen while it waits for the next
 // slot; it begins the schedule anew.
 func (c *Cron) Remove(ctx context.Context) error {
-	parts := append(once.Remains(), recipe.Part{Nodes: "mark"}, recipe.Part{Nodes: "runners"}, recipe.Part{Nodes: "runners/*", Who: "runner"})
+	parts := append(once.Remains(), recipe.Part{Nodes: "mark"}, recipe.Part{Nodes: "runners"},
+		recipe.Part{Nodes: "runners/*", Who: "runner"})
 	return recipe.Remove(ctx, c.client, recipe.Tree{Root: c.path, Parts: parts})
 }

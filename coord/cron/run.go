@@ -101,7 +101,9 @@ type State struct {
 	Through time.Time   // the newest slot that was chosen or left out, or when the first client came
 	Open    []time.Time // chosen, and not known to have ended
 	LeftOut int         // how many were left out so far, but for the older ones of more than 10,000 at once
-	Next    time.Time   // when the next slot is due; zero if there is none. If this client's schedule has none: as another has noted it
+	// Next is when the next slot is due, or zero if there is none. If this
+	// client's schedule has none, it is what another has noted.
+	Next time.Time
 	// Ahead is by how much Through was in the future when it was noted, by the
 	// ensemble's clock, if that is more than two minutes. A client's clock was
 	// wrong, or the servers': no slot is due before Through ([Cron.Rewind]).

@@ -82,7 +82,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 		return nil, err
 	}
 	invalid := func(format string, args ...any) error {
-		return &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: "+format, append([]any{coord.ErrInvalid}, args...)...)}
+		return &coord.OpError{
+			Op: "new", Path: path, Err: fmt.Errorf("%w: "+format, append([]any{coord.ErrInvalid}, args...)...),
+		}
 	}
 	if n < 1 || n > MaxMembers {
 		return nil, invalid("%d members: it must be 1 to %d", n, MaxMembers)
@@ -90,13 +92,16 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	own := client.Info()
 	length, room := len(own.Chroot)+len(path), (own.MaxPacket-otherBytes)/(n+1)-bytesPerMember
 	if length > room {
-		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes; at most %d bytes are possible", n, length, room)
+		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes; at most %d bytes are possible",
+			n, length, room)
 	}
 	b := &Barrier{
 		client: client, path: path, ready: record{client, path + "/" + ready}, size: n, least: n,
 		share: max(room-length-bytesPerLength, 0),
 		// Clients of both dialects meet here: no other recipe uses the path.
-		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small},
+		spec: coord.Spec{
+			Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small,
+		},
 	}
 	if err := recipe.Configure(b, path, opts); err != nil {
 		return nil, err

@@ -131,7 +131,8 @@ func TestALateComerThatWaitsIsInTheNextRound(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 2, doublebarrier.WaitForNextRound())
 		members := round(t, bs...)
-		late := entering(t.Context(), barrier(t, open(t, w.ConnectString()), w.Path("b"), 2, doublebarrier.WaitForNextRound()))
+		late := entering(t.Context(),
+			barrier(t, open(t, w.ConnectString()), w.Path("b"), 2, doublebarrier.WaitForNextRound()))
 		waiting(t, bs[0], 1)
 		leave(t, members...)
 		pending(t, "entered alone", late)
@@ -169,7 +170,9 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 func TestMembersAreRefusedAtThePathOfALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
-		require.NoError(t, coordtest.Err(recipe.Acquire(b.Context(), cs[0], &coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
+		require.NoError(t,
+			coordtest.Err(
+				recipe.Acquire(b.Context(), cs[0], &coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
 		for _, barrier := range bs {
 			require.ErrorIs(t, coordtest.Err(barrier.Enter(b.Context())), coord.ErrForeign)
 		}
@@ -181,7 +184,8 @@ func TestAMembersTransactionsStopWithItsMembership(t *testing.T) {
 		members := round(t, several(t, w, 2)...)
 		require.NoError(t, coordtest.Err(members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42")))))
 		require.NoError(t, members[0].GiveUp(t.Context(), nil))
-		require.ErrorIs(t, coordtest.Err(members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))), coord.ErrReleased)
+		require.ErrorIs(t, coordtest.Err(members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))),
+			coord.ErrReleased)
 		requireMissing(t, []int{0}, members[1].Leave(t.Context()))
 	})
 }
@@ -253,7 +257,10 @@ func TestABarrierOfAnotherProgramIsRefused(t *testing.T) {
 		for _, node := range []string{w.Path(""), w.Path("b"), w.Path("b/ready")} {
 			require.NoError(t, coordtest.Err(w.Admin().Create(node, nil, 0, zk.WorldACL(zk.PermAll))))
 		}
-		for _, data := range []string{"", "127.0.0.1", "{}", `{"format":2,"size":2}`, `{"format":1,"size":0}`, `{"format":1,"size":2,"round":1,"open":true}`} {
+		for _, data := range []string{
+			"", "127.0.0.1", "{}", `{"format":2,"size":2}`, `{"format":1,"size":0}`,
+			`{"format":1,"size":2,"round":1,"open":true}`,
+		} {
 			require.NoError(t, coordtest.Err(w.Admin().Set(w.Path("b/ready"), []byte(data), -1)))
 			require.ErrorIs(t, coordtest.Err(b.Enter(t.Context())), coord.ErrForeign, "%q", data)
 			require.ErrorIs(t, coordtest.Err(b.Status(t.Context())), coord.ErrForeign, "%q", data)
@@ -268,7 +275,10 @@ func TestForeignNodesInTheDirectoryAreNotCounted(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 2)
 		leave(t, round(t, bs...)...)
-		for _, name := range []string{"garbage", "_c_short", "0123456789abcdef0123456789abcdef", "_c_0123456789abcdef0123456789abcdef-lock-0000000099", "ünïcode"} {
+		for _, name := range []string{
+			"garbage", "_c_short", "0123456789abcdef0123456789abcdef", "_c_0123456789abcdef0123456789abcdef-lock-0000000099",
+			"ünïcode",
+		} {
 			require.NoError(t, coordtest.Err(w.Admin().Create(w.Path("b/"+name), nil, 0, zk.WorldACL(zk.PermAll))))
 		}
 		first := entering(t.Context(), bs[0])
@@ -289,7 +299,8 @@ func TestInsideTheDeletionOfReadyIsNoticed(t *testing.T) {
 		other := barrier(t, open(t, w.ConnectString()), w.Path("b"), 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		entry := entering(ctx, other)
-		zktest.Eventually(t, coordtest.Soon, func() bool { _, err := other.Status(t.Context()); return err == nil }, "the barrier is made again")
+		zktest.Eventually(t, coordtest.Soon, func() bool { _, err := other.Status(t.Context()); return err == nil },
+			"the barrier is made again")
 		require.ErrorIs(t, members[2].Leave(t.Context()), doublebarrier.ErrBroken)
 		cancel()
 		<-entry
@@ -416,7 +427,9 @@ func TestABarrierThatIsSaidToBeRemovedIs(t *testing.T) {
 		cs, bs := b.pool(3, 2)
 		leave(t, entered(t, with(t, bs[0], "x"), with(t, bs[1], "y"))...)
 		require.Contains(t, b.names(cs[0]), "data-1")
-		deletions := zkembed.Match{Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}
+		deletions := zkembed.Match{
+			Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1,
+		}
 		slow := b.Server.Inject(deletions, zkembed.Delay(time.Second))
 		removed := coordtest.Go(func() error { return bs[2].Remove(b.Context()) })
 		<-slow.Struck()

@@ -246,7 +246,8 @@ func (c chance) shake(srv *zkembed.Server) (lost []*zkembed.Fault) {
 		strike(1, "lose", zkembed.LoseReply(), writes...))
 	for _, d := range []time.Duration{3, 11, 37, 90} {
 		d *= time.Millisecond
-		strike(12, fmt.Sprint("request", d), zkembed.Delay(d), append(writes, zkembed.OpGetData, zkembed.OpExists, zkembed.OpGetChildren2)...)
+		strike(12, fmt.Sprint("request", d), zkembed.Delay(d),
+			append(writes, zkembed.OpGetData, zkembed.OpExists, zkembed.OpGetChildren2)...)
 		strike(8, fmt.Sprint("reply", d), zkembed.DelayReply(d), append(writes, zkembed.OpGetData)...)
 	}
 	srv.Inject(zkembed.Match{Func: func(r zkembed.Request) bool {

@@ -72,7 +72,8 @@ func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 		there = b.sort(names)
 	}
 	m := &Member{
-		Held: hold, barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], brought: data, leaving: make(chan struct{}, 1),
+		Held: hold, barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], brought: data,
+		leaving: make(chan struct{}, 1),
 	}
 	inside := hold.Context(ctx)
 	err = b.client.Wait(inside, func(v *coord.View) (bool, error) {

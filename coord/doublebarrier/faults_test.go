@@ -109,7 +109,8 @@ func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		b.enter(bs[0])
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1},
+			zkembed.Delay(2*lasts))
 		second := b.enter(bs[1])[0]
 		<-slow.Struck()
 		b.kill(cs[0])
@@ -123,7 +124,8 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		b.enter(bs[0])
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2},
+			zkembed.Delay(3*lasts))
 		rest := b.enter(bs[1:]...)
 		require.Equal(t, 2, slow.Fired())
 		b.kill(cs[0])
@@ -137,7 +139,8 @@ func TestAReadyThatGoesBeforeTheRoundBeginsIsMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 1)
 		through(t, b.enter(bs[0])...)
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1},
+			zkembed.Delay(2*lasts))
 		only := b.enter(bs[0])[0]
 		<-slow.Struck()
 		require.NoError(t, cs[1].Delete(b.Context(), "/b/ready", -1))
@@ -162,9 +165,11 @@ func TestAMemberIsNotLateForARoundThatCrashedAsItCame(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(4, 2)
 		first := b.enter(bs[0])[0]
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(lasts+lasts/10))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1},
+			zkembed.Delay(lasts+lasts/10))
 		second := b.enter(bs[1])[0]
-		b.Server.Inject(zkembed.Match{Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(lasts/5))
+		b.Server.Inject(zkembed.Match{Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1},
+			zkembed.Delay(lasts/5))
 		slow := b.Server.Inject(zkembed.Match{
 			Session: cs[2].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
 		}, zkembed.Delay(lasts/2))

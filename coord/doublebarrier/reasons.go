@@ -35,7 +35,8 @@ func (m *Member) giveUp(ctx context.Context, cause error) error {
 		why := strings.ToValidUTF8(cause.Error(), "\uFFFD")
 		why = strings.ToValidUTF8(why[:min(len(why), longestReason)], "")
 		said := content{owner: m.barrier.client.Info().Identity, data: []byte(why)}
-		_ = recipe.OnRelease(m.hold, coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // if the hold has ended, no reason is left
+		_ = recipe.OnRelease(m.hold,
+			coord.CreateOp(m.barrier.reason(m.open.round, m.index), said.encode())) // if the hold has ended, no reason is left
 	}
 	return m.hold.Release(ctx)
 }
@@ -64,7 +65,8 @@ func (b *Barrier) reasons(ctx context.Context, r round, missing []int) map[int]s
 	var those []int
 	var nodes []string
 	for _, index := range missing {
-		if name := strings.TrimPrefix(b.reason(r, index), b.path+"/"); slices.Contains(names, name) && len(nodes) < mostReasons {
+		name := strings.TrimPrefix(b.reason(r, index), b.path+"/")
+		if slices.Contains(names, name) && len(nodes) < mostReasons {
 			those, nodes = append(those, index), append(nodes, name)
 		}
 	}

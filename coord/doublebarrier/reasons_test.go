@@ -50,7 +50,9 @@ func TestTheOthersAreToldWithWhatAFunctionFailedAndThatItPanicked(t *testing.T) 
 	w := zktest.New(t, zktest.Embedded)
 	bs := several(t, w, 3)
 	ended := make(chan any, 2)
-	for i, f := range []func() error{func() error { return errors.New("no such table") }, func() error { panic("a bug") }} {
+	for i, f := range []func() error{
+		func() error { return errors.New("no such table") }, func() error { panic("a bug") },
+	} {
 		go func() {
 			defer func() { ended <- recover() }()
 			_ = bs[i].Do(t.Context(), func(context.Context, *doublebarrier.Member) error { return f() })

@@ -41,7 +41,8 @@ func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
 
 // make makes the record, with its directory, unless another client has.
 func (r record) make(ctx context.Context, size int) error {
-	err := recipe.Retry(ctx, r.client, func(ctx context.Context) error { return r.client.Create(ctx, r.path, first(size)) })
+	err := recipe.Retry(ctx, r.client,
+		func(ctx context.Context) error { return r.client.Create(ctx, r.path, first(size)) })
 	if errors.Is(err, coord.ErrNodeExists) {
 		return nil
 	}

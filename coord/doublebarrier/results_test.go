@@ -22,7 +22,8 @@ import (
 
 // with calls EnterWith in the background.
 func with(t *testing.T, b *doublebarrier.Barrier, data string) arrival {
-	return coordtest.Begin(t.Context(), func(ctx context.Context) (*doublebarrier.Member, error) { return b.EnterWith(ctx, []byte(data)) })
+	return coordtest.Begin(t.Context(),
+		func(ctx context.Context) (*doublebarrier.Member, error) { return b.EnterWith(ctx, []byte(data)) })
 }
 
 // gathering calls Gather in the background.
@@ -122,7 +123,8 @@ func TestTheResultsAreKeptForAMemberThatIsSlowToReadThem(t *testing.T) {
 		members := entered(t, b.enter(bs[:2]...)...)
 		slow := gathering(t, members[0], []byte("slow"))
 		synctest.Wait()
-		fault := b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(5*time.Second))
+		fault := b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1},
+			zkembed.Delay(5*time.Second))
 		quick, err := members[1].Gather(t.Context(), []byte("quick"))
 		require.NoError(t, err)
 		require.Equal(t, 1, fault.Fired())
@@ -191,8 +193,11 @@ func TestResultsThatSomebodyHasChangedAreNotBelieved(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				cs, bs := b.pool(3, 2)
 				members := entered(t, b.enter(bs[:2]...)...)
-				b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(time.Second))
-				ends := []<-chan coordtest.Outcome[[][]byte]{gathering(t, members[0], []byte("a")), gathering(t, members[1], []byte("b"))}
+				b.Server.Inject(zkembed.Match{PathPrefix: "/b/results-1", Ops: []zkembed.Op{zkembed.OpGetData}},
+					zkembed.Delay(time.Second))
+				ends := []<-chan coordtest.Outcome[[][]byte]{
+					gathering(t, members[0], []byte("a")), gathering(t, members[1], []byte("b")),
+				}
 				time.Sleep(500 * time.Millisecond)
 				require.NoError(t, coordtest.Err(cs[2].Txn(t.Context(), change)))
 				for _, end := range ends {
@@ -289,7 +294,10 @@ func TestALastCallIsForOneRound(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2, doublebarrier.AtLeast(1, lastCall), doublebarrier.WaitForNextRound())
 		for i, by := range map[int]time.Duration{1: lasts / 2, 2: slow} {
-			b.Server.Inject(zkembed.Match{Session: cs[i].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1}, zkembed.Delay(by))
+			b.Server.Inject(
+				zkembed.Match{
+					Session: cs[i].Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1,
+				}, zkembed.Delay(by))
 		}
 		all := []arrival{entering(b.Context(), bs[0])}
 		time.Sleep(lastCall / 4)

@@ -23,7 +23,9 @@ type round struct {
 	Data    bool  `json:"data,omitempty"`    // the members have brought some
 	Results bool  `json:"results,omitempty"` // once it is over: the members have left some
 
-	Reasons map[int]string `json:"reasons,omitempty"` // once it is over: why members are missing; older versions write none, and drop them
+	// Reasons say, once it is over, why members are missing. Older versions
+	// write none, and drop them.
+	Reasons map[int]string `json:"reasons,omitempty"`
 }
 
 // has reports whether a node that is there is a member of the round; then that
@@ -56,7 +58,9 @@ func decode(data []byte) (state, error) {
 		s.Members = strings.Split(members, "\n")
 	}
 	if err != nil || s.Format != format || s.Size < 1 || len(s.Members) > s.Size || s.Open != (len(s.Members) > 0) {
-		return state{}, fmt.Errorf("%w: ready was not written by this recipe; Curator's and Kazoo's double barriers need a path of their own", coord.ErrForeign)
+		return state{}, fmt.Errorf(
+			"%w: ready was not written by this recipe; Curator's and Kazoo's double barriers need a path of their own",
+			coord.ErrForeign)
 	}
 	return s, nil
 }

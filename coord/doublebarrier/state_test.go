@@ -35,7 +35,9 @@ func TestARoundTakesTheOldestThatNoRoundHasHad(t *testing.T) {
 }
 
 func TestAnotherNumberOfMembersLeavesTheOutcomeOfTheLastRound(t *testing.T) {
-	over := state{Format: format, Size: 3, round: round{Number: 3, First: 5, Next: 10, Missing: []int{1}}, Past: []round{{Number: 2}}}
+	over := state{
+		Format: format, Size: 3, round: round{Number: 3, First: 5, Next: 10, Missing: []int{1}}, Past: []round{{Number: 2}},
+	}
 	require.Equal(t, state{Format: format, Size: 2, round: over.round}, over.resized(2))
 	crashed := over
 	crashed.Open, crashed.Missing, crashed.Members = true, nil, []string{"m5", "m6", "m9"}
@@ -91,8 +93,16 @@ func TestAChrootCountsForTheSizeOfTheLargestRound(t *testing.T) {
 func TestReadyCanBeReadBack(t *testing.T) {
 	for _, s := range []state{
 		{Format: format, Size: 3},
-		{Format: format, Size: 2, Open: true, round: round{Number: math.MaxInt64, First: 1, Next: math.MaxInt32}, Members: []string{"a", "b"}},
-		{Format: format, Size: 2, round: round{Number: 8, Missing: []int{0, 1}}, Past: []round{{Number: 3, Missing: []int{1}, Reasons: map[int]string{1: "why"}}}},
+		{
+			Format: format, Size: 2, Open: true, round: round{
+				Number: math.MaxInt64, First: 1, Next: math.MaxInt32,
+			}, Members: []string{"a", "b"},
+		},
+		{
+			Format: format, Size: 2, round: round{Number: 8, Missing: []int{0, 1}}, Past: []round{
+				{Number: 3, Missing: []int{1}, Reasons: map[int]string{1: "why"}},
+			},
+		},
 	} {
 		back, err := decode(encode(s))
 		require.NoError(t, err)
@@ -105,7 +115,9 @@ func TestReadyOfAnOlderAndANewerVersionIsRead(t *testing.T) {
 	s, err := decode([]byte(`{"format":1,"size":2,"round":7,"first":17,"next":19,"missing":[1],"open":false}`))
 	require.NoError(t, err)
 	require.Equal(t, state{Format: format, Size: 2, round: round{Number: 7, First: 17, Next: 19, Missing: []int{1}}}, s)
-	s, err = decode([]byte(`{"format":1,"size":2,"round":7,"first":17,"next":19,"missing":[1],"reasons":{"1":"why"},"news":[1],"open":false}`))
+	s, err = decode(
+		[]byte(
+			`{"format":1,"size":2,"round":7,"first":17,"next":19,"missing":[1],"reasons":{"1":"why"},"news":[1],"open":false}`))
 	require.NoError(t, err)
 	require.Equal(t, map[int]string{1: "why"}, s.Reasons)
 }

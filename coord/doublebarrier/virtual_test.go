@@ -18,7 +18,8 @@ import (
 func TestTheNextMemberClosesTheRoundWhenTheOnesBeforeItAreGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(4)
-		second, third, fourth := leaving(b.Context(), members[1]), leaving(b.Context(), members[2]), leaving(b.Context(), members[3])
+		second, third, fourth := leaving(b.Context(), members[1]), leaving(b.Context(),
+			members[2]), leaving(b.Context(), members[3])
 		time.Sleep(lasts)
 		b.kill(cs[0])
 		requireMissing(t, []int{0}, told(t, second, third, fourth)...)
@@ -350,7 +351,9 @@ func TestARoundThatHasBegunMeanwhileIsNotEndedForAnotherSize(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, three := b.pool(4, 3)
 		through(t, b.enter(three[:3]...)...)
-		lists := zkembed.Match{Session: cs[3].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1}
+		lists := zkembed.Match{
+			Session: cs[3].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1,
+		}
 		b.Server.Inject(lists, zkembed.LoseReply())
 		late := b.Server.Inject(lists, zkembed.DelayReply(lasts))
 		four := entering(b.Context(), barrier(b, cs[3], "/b", 4))

@@ -35,7 +35,9 @@ const (
 	fates
 )
 
-var fateNames = [fates]string{"lives", "dies waiting", "dies inside", "dies leaving", "is impatient", "abandons", "is hasty"}
+var fateNames = [fates]string{
+	"lives", "dies waiting", "dies inside", "dies leaving", "is impatient", "abandons", "is hasty",
+}
 
 // history is what workers saw of a barrier, in one order.
 type history struct {
@@ -122,7 +124,8 @@ func (h *history) check(t testing.TB, n, least int) {
 		over = max(over, last)
 	}
 	// At the end every member is told to give up.
-	require.LessOrEqual(t, vanished, h.struck[diesWaiting]+h.struck[impatient]+n, "members are missing that nobody has killed")
+	require.LessOrEqual(t, vanished, h.struck[diesWaiting]+h.struck[impatient]+n,
+		"members are missing that nobody has killed")
 }
 
 // missing returns the one verdict of a round.
@@ -418,7 +421,8 @@ func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T)
 					})
 					leave := b.phase(clients, func(i int) { require.NoError(t, members[i].Leave(b.Context())) })
 					monitor := slices.IndexFunc(members, func(m *doublebarrier.Member) bool { return m.Index() == 0 })
-					t.Logf("round %d: enter %+v total %d, leave %+v total %d", r+1, ordinary(enter), total(enter), ordinary(leave, monitor), total(leave))
+					t.Logf("round %d: enter %+v total %d, leave %+v total %d", r+1, ordinary(enter), total(enter),
+						ordinary(leave, monitor), total(leave))
 					if r == 0 {
 						// All of them find no barrier and make it.
 						require.LessOrEqual(t, ordinary(enter).requests, 12)
@@ -483,7 +487,8 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 func TestOneMemberAloneTriesToBeginTheFirstRound(t *testing.T) {
 	inCalm(t, 2, func(t *testing.T, b bubble, clients []*coord.Client) {
 		slow := b.Server.Inject(zkembed.Match{
-			Session: clients[0].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Skip: 1, Times: 1, // behind its create
+			Session: clients[0].Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Skip: 1,
+			Times: 1, // behind its create
 		}, zkembed.Delay(3*lasts))
 		tries := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool {
 			return slices.Contains(r.Parts, zkembed.OpSetData) && slices.Contains(r.Paths, "/b/ready")
@@ -502,7 +507,9 @@ func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
 	const n = 20
 	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
 		members := entered(t, b.enter(b.views(clients, n)...)...)
-		slow := b.Server.Inject(zkembed.Match{Session: clients[n-1].Info().SessionID, PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: clients[n-1].Info().SessionID, PathPrefix: members[n-2].Node(), Times: 1,
+		}, zkembed.Delay(time.Minute))
 		all := b.phase(clients, func(i int) {
 			if i < n-1 {
 				<-slow.Struck()

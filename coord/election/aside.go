@@ -70,7 +70,8 @@ func (e *Election) mayLead(ctx context.Context, h *coord.Hold) error {
 	if err != nil {
 		return cmp.Or(h.Err(), err)
 	}
-	others := slices.DeleteFunc(e.line.Order(names, e.client.Info().Dialect), func(c coord.Contender) bool { return c.Name == path.Base(h.Node()) })
+	others := slices.DeleteFunc(e.line.Order(names, e.client.Info().Dialect),
+		func(c coord.Contender) bool { return c.Name == path.Base(h.Node()) })
 	if slices.ContainsFunc(others, func(c coord.Contender) bool { return c.Name == next }) {
 		return errAside
 	}

@@ -347,9 +347,12 @@ func TestATermWhoseWindowEndsWhileTheCandidateLooksIsNotReturned(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open(coord.WithDialect(coord.Kazoo))
 		e := at(b, c, electionPath)
-		slow := b.Server.Inject(zkembed.Match{PathPrefix: electionPath, Ops: []zkembed.Op{zkembed.OpGetData}, Func: func(r zkembed.Request) bool {
-			return r.Paths[0] == electionPath
-		}, Times: 1}, zkembed.Hang())
+		slow := b.Server.Inject(zkembed.Match{
+			PathPrefix: electionPath, Ops: []zkembed.Op{zkembed.OpGetData},
+			Func: func(r zkembed.Request) bool {
+				return r.Paths[0] == electionPath
+			}, Times: 1,
+		}, zkembed.Hang())
 		healed := coordtest.Go(func() bool {
 			<-slow.Struck()
 			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.Info().SessionID}})

@@ -84,8 +84,12 @@ func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
 		return nil, err
 	}
 	if e.rank != nil && e.line.Dialect != "" {
-		return nil, &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: a priority is a line in the candidate's data, which the others in a line of the dialect %q may read",
-			coord.ErrInvalid, e.line.Dialect)}
+		return nil, &coord.OpError{
+			Op: "new", Path: path,
+			Err: fmt.Errorf(
+				"%w: a priority is a line in the candidate's data, which the others in a line of the dialect %q may read",
+				coord.ErrInvalid, e.line.Dialect),
+		}
 	}
 	return e, nil
 }
@@ -137,7 +141,8 @@ func (e *Election) stand(
 		data = []byte(e.client.Info().Identity)
 	}
 	for {
-		h, err := acquire(ctx, e.client, &coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
+		h, err := acquire(ctx, e.client,
+			&coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
 		if err != nil {
 			return nil, recipe.Failure(e.client, op, e.line.Dir, err)
 		}
@@ -238,7 +243,9 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 // once campaigns once, by campaigning, and runs lead for one term, while the
 // candidate is well. It returns nil if Run is to go on, and when the term, or a
 // campaign that was given up, began.
-func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func(context.Context, *Term) error) (begun time.Time, err error) {
+func (e *Election) once(
+	ctx, campaigning context.Context, data []byte, lead func(context.Context, *Term) error,
+) (begun time.Time, err error) {
 	if err := e.health.Await(ctx); err != nil {
 		return begun, recipe.Failure(e.client, "run", e.line.Dir, err)
 	}
@@ -253,7 +260,8 @@ func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func
 	if ctx.Err() == nil && errors.Is(context.Cause(well), hold.ErrUnwell) {
 		err = nil
 		recipe.Report(e.client, slog.LevelWarn, event.Event{
-			Kind: event.Failed, Path: e.line.Dir, Err: fmt.Errorf("the candidate resigns, or leaves the line: %w", context.Cause(well)),
+			Kind: event.Failed, Path: e.line.Dir,
+			Err: fmt.Errorf("the candidate resigns, or leaves the line: %w", context.Cause(well)),
 		})
 	}
 	return begun, err

@@ -78,7 +78,8 @@ type outcome = coordtest.Outcome[*election.Term]
 // as the nth.
 func (s scene) stand(ctx context.Context, e *election.Election, data string, n int) <-chan outcome {
 	s.Helper()
-	done := coordtest.Begin(ctx, func(ctx context.Context) (*election.Term, error) { return e.Campaign(ctx, []byte(data)) })
+	done := coordtest.Begin(ctx,
+		func(ctx context.Context) (*election.Term, error) { return e.Campaign(ctx, []byte(data)) })
 	s.lined(n)
 	return done
 }

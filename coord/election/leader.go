@@ -136,7 +136,8 @@ func (l Leader) same(other Leader) bool {
 func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader, error) {
 	leader, watched, err := e.first(ctx, last, e.client.Children, v.Get)
 	if err == nil && !watched {
-		leader, _, err = e.first(ctx, last, func(_ context.Context, dir string) ([]string, error) { return v.ChildrenIfAny(dir) }, v.Get)
+		leader, _, err = e.first(ctx, last,
+			func(_ context.Context, dir string) ([]string, error) { return v.ChildrenIfAny(dir) }, v.Get)
 	}
 	return leader, err
 }

@@ -160,7 +160,8 @@ func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
 	require.Len(t, stale, 3, "the follower does not lag: two candidates and a notice")
 	before := srv.SessionCounts(late.Info().SessionID).Total()
 	answer := coordtest.Begin(coordtest.Limited(t), s.at(late).Leader)
-	zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.Info().SessionID).Total() > before }, "a request")
+	zktest.Eventually(t, coordtest.Soon,
+		func() bool { return srv.SessionCounts(late.Info().SessionID).Total() > before }, "a request")
 	follower.Stop() // it has caught up
 	require.Equal(t, next.Token(), coordtest.Had(t, answer).Token)
 	require.NoError(t, next.Resign(coordtest.Limited(t)))
@@ -229,9 +230,12 @@ func TestWhatAnElectionCosts(t *testing.T) {
 	require.Equal(t, 1, campaign[zkembed.OpGetChildren2])
 	require.Equal(t, 1, campaign[zkembed.OpMulti], "the notice")
 	require.LessOrEqual(t, campaign.Total(), 5, "%v", campaign) // a slow machine's hold reads its nodes
-	require.Equal(t, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}, spent(others, func() {
-		require.NoError(t, coordtest.Err(s.at(others).Leader(coordtest.Limited(t))))
-	}))
+	require.Equal(t,
+		zkembed.Counts{
+			zkembed.OpMulti: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1,
+		}, spent(others, func() {
+			require.NoError(t, coordtest.Err(s.at(others).Leader(coordtest.Limited(t))))
+		}))
 	proclaimed := spent(mine, func() { require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("x"))) })
 	require.Equal(t, 1, proclaimed[zkembed.OpMulti])
 	o := observe(t, s.at(others))
@@ -350,7 +354,8 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 			e := at(b, c, electionPath)
 			term := elected(b, e, "old")
 			late := b.Server.Inject(zkembed.Match{
-				Session: admin.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
+				Session: admin.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()),
+				Times: 1,
 			}, zkembed.Delay(time.Second))
 			asked := coordtest.Go(func() error { return inspect.Revoke(b.Context(), admin, term.Node()) })
 			time.Sleep(T / 1000)
@@ -378,7 +383,8 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, admin := b.Open(), b.Open()
 		late := b.Server.Inject(notices, zkembed.Delay(T/10))
-		campaign := coordtest.Begin(b.Context(), func(ctx context.Context) (*election.Term, error) { return at(b, c, electionPath).Campaign(ctx, nil) })
+		campaign := coordtest.Begin(b.Context(),
+			func(ctx context.Context) (*election.Term, error) { return at(b, c, electionPath).Campaign(ctx, nil) })
 		time.Sleep(T / 20)
 		first := coordtest.Call(b, at(b, admin, electionPath).Leader)
 		require.NoError(t, inspect.Break(b.Context(), admin, first.Node))

@@ -71,7 +71,8 @@ func TestRunWaitsForItsFunctionAfterALossAndThenCampaignsAgain(t *testing.T) {
 		zktest.Receive(s, coordtest.Soon, b.begun, "b leads")
 		require.ErrorIs(s, first.Err(), coord.ErrLost)
 		// a has a session again, but its function has not returned.
-		zktest.Eventually(s, coordtest.Soon, func() bool { return c.Info().SessionID != 0 && c.Info().SessionID != first.Session() }, "a session")
+		zktest.Eventually(s, coordtest.Soon,
+			func() bool { return c.Info().SessionID != 0 && c.Info().SessionID != first.Session() }, "a session")
 		require.NoError(s, coordtest.Write(coordtest.Limited(s), c))
 		s.lined(1)
 		a.back <- errors.New("whatever a lost leader says")
@@ -145,7 +146,8 @@ func TestAFunctionThatMayResignItsTermItself(t *testing.T) {
 func TestTermsThatEndAtOnceFollowOneAnotherMoreAndMoreSlowly(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		n := 0
-		err := at(b, b.Open(), electionPath).Run(b.Within(10*time.Minute), nil, func(context.Context, *election.Term) error { n++; return nil })
+		err := at(b, b.Open(), electionPath).Run(b.Within(10*time.Minute), nil,
+			func(context.Context, *election.Term) error { n++; return nil })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		longest := T / 2
 		require.Less(t, n, int(10*time.Minute/(longest/2))+20)
@@ -179,7 +181,9 @@ func TestACandidateWhoseSessionDiedWhileItWaitedIsNotElected(t *testing.T) {
 
 func TestALeaderWhoseNodeOrSessionIsGoneLeadsNoMoreAndProclaimsNothing(t *testing.T) {
 	for cause, lose := range map[error]func(s scene, term *election.Term){
-		coord.ErrNodeDeleted:    func(s scene, term *election.Term) { require.NoError(s, s.w.Admin().Delete(term.Node(), -1)) },
+		coord.ErrNodeDeleted: func(s scene, term *election.Term) {
+			require.NoError(s, s.w.Admin().Delete(term.Node(), -1))
+		},
 		coord.ErrSessionExpired: func(s scene, term *election.Term) { s.w.ExpireSession(term.Session()) },
 	} {
 		t.Run(cause.Error(), func(t *testing.T) {
@@ -188,7 +192,9 @@ func TestALeaderWhoseNodeOrSessionIsGoneLeadsNoMoreAndProclaimsNothing(t *testin
 				lose(s, term)
 				zktest.Receive(s, coordtest.Soon, term.Done(), "the end of the term")
 				failed := coordtest.Go(func() error { return term.Proclaim(s.Context(), []byte("x")) })
-				for _, err := range []error{term.Err(), zktest.Receive(s, coordtest.Soon, failed, "the answer, though no deadline was given")} {
+				for _, err := range []error{
+					term.Err(), zktest.Receive(s, coordtest.Soon, failed, "the answer, though no deadline was given"),
+				} {
 					require.ErrorIs(s, err, coord.ErrLost)
 					require.ErrorIs(s, err, cause)
 				}

@@ -114,7 +114,8 @@ func (e *Election) name(
 			}
 			for _, other := range before {
 				if !inspect.IsOurs(other) {
-					return fmt.Errorf("%w: %s is another library's, and does not step aside for %s", errors.ErrUnsupported, other.Name, path.Base(candidate))
+					return fmt.Errorf("%w: %s is another library's, and does not step aside for %s", errors.ErrUnsupported, other.Name,
+						path.Base(candidate))
 				}
 			}
 			data, stat, err := c.Get(ctx, e.line.Dir)

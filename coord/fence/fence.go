@@ -67,7 +67,8 @@ func Check(ctx context.Context, token int64, write func(ctx context.Context, tok
 	case err == nil:
 		return fmt.Errorf("fence: check: a write with token %d was accepted after %d: %w", token-1, token, ErrUnfenced)
 	case !errors.Is(err, ErrStale):
-		return fmt.Errorf("fence: check: the write with token %d after %d failed, but was not refused as stale: %w", token-1, token, err)
+		return fmt.Errorf("fence: check: the write with token %d after %d failed, but was not refused as stale: %w",
+			token-1, token, err)
 	}
 	if err := write(ctx, 0); err == nil {
 		return fmt.Errorf("fence: check: a write without a token was accepted: %w", ErrUnfenced)

@@ -102,8 +102,13 @@ func TestTheStatementsOfEachDialect(t *testing.T) {
 			[]any{"r", int64(42)},
 		}},
 		fence.MySQL: {
-			{"INSERT INTO app.fence (name, token, moves) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE moves = moves", []any{"r", int64(42)}},
-			{"UPDATE app.fence SET token = ?, moves = moves + 1 WHERE name = ? AND token <= ?", []any{int64(42), "r", int64(42)}},
+			{
+				"INSERT INTO app.fence (name, token, moves) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE moves = moves",
+				[]any{"r", int64(42)},
+			},
+			{
+				"UPDATE app.fence SET token = ?, moves = moves + 1 WHERE name = ? AND token <= ?", []any{int64(42), "r", int64(42)},
+			},
 		},
 	} {
 		table, err := fence.NewSQL(d, "app.fence")

@@ -72,7 +72,10 @@ func TestAFailedRenameLetsNoOlderTokenIn(t *testing.T) {
 }
 
 func TestAFileWhoseTokenCannotBeReadIsNotReplaced(t *testing.T) {
-	for _, text := range []string{"x", "42", strings.Repeat("0", 20) + "\n", "-0000000000000000041\n", strings.Repeat("9", 20) + "\n", strings.Repeat("1", 30)} {
+	for _, text := range []string{
+		"x", "42", strings.Repeat("0", 20) + "\n", "-0000000000000000041\n", strings.Repeat("9", 20) + "\n",
+		strings.Repeat("1", 30),
+	} {
 		p := newPlace(t)
 		require.NoError(t, p.write(t.Context(), "first", 41))
 		require.NoError(t, os.WriteFile(p.path+".fence", []byte(text), 0o600))
@@ -123,7 +126,10 @@ func TestAKnownTokenIsWrittenToDiskAgain(t *testing.T) {
 func TestAStoreOfFilesTakesEachNameThatIsValid(t *testing.T) {
 	store := fence.Dir(t.TempDir())
 	token := int64(41)
-	for _, name := range []string{"a", strings.Repeat("a", 249), strings.Repeat("a", 250), strings.Repeat("a", 255), strings.Repeat("b", 255), strings.Repeat("ä/", 85)} {
+	for _, name := range []string{
+		"a", strings.Repeat("a", 249), strings.Repeat("a", 250), strings.Repeat("a", 255), strings.Repeat("b", 255),
+		strings.Repeat("ä/", 85),
+	} {
 		token++
 		require.NoError(t, store.Raise(t.Context(), name, token))
 		require.ErrorIs(t, store.Raise(t.Context(), name, token-1), fence.ErrStale)

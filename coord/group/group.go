@@ -96,12 +96,13 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	err := inspect.CheckData(data)
 	if err == nil {
 		err = recipe.Retry(ctx, m.client, func(ctx context.Context) error {
-			return recipe.NewRecord(m.client.Synced(), m.Node()).Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {
-				if stat.Czxid != m.Token() { // the next member's node has the same version
-					return nil, cmp.Or(m.Err(), fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted))
-				}
-				return data, nil
-			})
+			return recipe.NewRecord(m.client.Synced(), m.Node()).
+				Change(ctx, m.Txn, func(_ []byte, stat coord.Stat) ([]byte, error) {
+					if stat.Czxid != m.Token() { // the next member's node has the same version
+						return nil, cmp.Or(m.Err(), fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted))
+					}
+					return data, nil
+				})
 		})
 	}
 	return recipe.Failure(m.client, "set", m.Node(), err)

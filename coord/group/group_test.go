@@ -194,7 +194,8 @@ func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
 		}
 
 		for _, h := range beside { // a session that is new is trusted for all of its timeout
-			zktest.Eventually(t, 2*timeout, func() bool { return time.Until(h.Deadline()) < timeout*6/10 }, "the window is as long as usual")
+			zktest.Eventually(t, 2*timeout, func() bool { return time.Until(h.Deadline()) < timeout*6/10 },
+				"the window is as long as usual")
 		}
 		w.Crash()
 		for range n {
@@ -209,7 +210,8 @@ func TestF92AGroupLosesNobodyWhoseSessionLives(t *testing.T) {
 			require.NoError(t, err, "the sessions live")
 		default:
 		}
-		m := join(t, of(t, coordtest.Open(t, w.ConnectString()), w.Path("members")), "z", "x") // what was to be seen before it is seen
+		m := join(t, of(t, coordtest.Open(t, w.ConnectString()), w.Path("members")), "z",
+			"x") // what was to be seen before it is seen
 		for {
 			now := zktest.Receive(t, coordtest.Soon, seen, "the newcomer")
 			require.GreaterOrEqual(t, len(now), n, "%v", texts(now))

@@ -35,7 +35,8 @@ type Bound struct {
 // grace the hold ends. No cost but a timer until d is over.
 func (b *Bound) MaxHold(d, grace time.Duration) error {
 	if d <= 0 || grace < 0 {
-		return wire.Invalid("a hold of at most %v, and %v more after a request; the first must be above 0, the second not negative", d, grace)
+		return wire.Invalid(
+			"a hold of at most %v, and %v more after a request; the first must be above 0, the second not negative", d, grace)
 	}
 	b.most, b.asked = d, grace
 	return nil
@@ -97,7 +98,8 @@ func (b Bound) Context(ctx context.Context, h *coord.Hold) (inside context.Conte
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			recipe.Invalidate(h, fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
+			recipe.Invalidate(h,
+				fmt.Errorf("%w: %v after its function's context had ended (%w)", ErrHeldTooLong, b.stop, context.Cause(inside)))
 		case <-over:
 		case <-h.Done():
 		}

@@ -28,7 +28,9 @@ type held interface {
 // the time of [recipe.Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
-func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
+func Do[H held](
+	ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error,
+) (err error) {
 	if acquire == nil || f == nil {
 		return &coord.OpError{Op: "do", Err: wire.Invalid("the function is nil")}
 	}

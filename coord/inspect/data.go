@@ -15,7 +15,9 @@ func CheckData(data []byte) error {
 	case dialect.IsRequest(data):
 		return fmt.Errorf("%w: the data %.40q mean a request to give up", coord.ErrInvalid, data)
 	case len(dialect.Own(data)) < len(data):
-		return fmt.Errorf("%w: the data have a line that begins with COORD, which stands for a priority or for the holds around a claim", coord.ErrInvalid)
+		return fmt.Errorf(
+			"%w: the data have a line that begins with COORD, which stands for a priority or for the holds around a claim",
+			coord.ErrInvalid)
 	}
 	return nil
 }

@@ -72,7 +72,9 @@ func ask(ctx context.Context, c *coord.Client, d coord.Dialect, node string) (cl
 		}
 		request := dialect.RequestTo(d, path.Base(node), kept)
 		if request == nil {
-			return fmt.Errorf("%w: its recipe is unknown, or its dialect names no request to give up; Break takes its place from it", errors.ErrUnsupported)
+			return fmt.Errorf(
+				"%w: its recipe is unknown, or its dialect names no request to give up; Break takes its place from it",
+				errors.ErrUnsupported)
 		}
 		_, err := c.Set(ctx, node, request, stat.Version)
 		return err
@@ -96,7 +98,8 @@ func note(ctx context.Context, c *coord.Client, node, notice string) error {
 	case err != nil:
 		return err
 	case there:
-		return fmt.Errorf("%w: it cannot be asked to give up, since it waits, or leads as Curator's LeaderLatch; Break takes its place from it", errors.ErrUnsupported)
+		return fmt.Errorf(
+			"%w: it cannot be asked to give up, since it waits, or leads as Curator's LeaderLatch; Break takes its place from it", errors.ErrUnsupported)
 	}
 	return coord.ErrNoNode
 }
@@ -107,7 +110,9 @@ func note(ctx context.Context, c *coord.Client, node, notice string) error {
 // reports that: the holder then loses its hold, but may go on acting on it for
 // as long as the news takes to reach it. If forced is false and err is nil, the
 // node went without force.
-func RevokeAndWait(ctx context.Context, c *coord.Client, node string, forceAfter time.Duration) (forced bool, err error) {
+func RevokeAndWait(
+	ctx context.Context, c *coord.Client, node string, forceAfter time.Duration,
+) (forced bool, err error) {
 	claim, err := ask(ctx, c, c.Info().Dialect, node)
 	if err != nil {
 		return false, unlessGone(c, "revoke", node, err)
@@ -117,7 +122,9 @@ func RevokeAndWait(ctx context.Context, c *coord.Client, node string, forceAfter
 
 // Await waits, as [RevokeAndWait] does but without asking, until the claim at
 // node that has this token ([Contender.Token]) is gone.
-func Await(ctx context.Context, c *coord.Client, node string, token int64, forceAfter time.Duration) (forced bool, err error) {
+func Await(
+	ctx context.Context, c *coord.Client, node string, token int64, forceAfter time.Duration,
+) (forced bool, err error) {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if forceAfter > 0 {
 		waiting, cancel = context.WithTimeout(ctx, forceAfter)
@@ -162,7 +169,10 @@ func BreakClaim(ctx context.Context, c *coord.Client, node string, token int64) 
 // version has changed. claim, a czxid, distinguishes the claim from others of
 // the same name; 0 stands for the one that is found first. toClaim fails with
 // [coord.ErrNoNode] if the claim is gone. c must be a fresh client.
-func toClaim(ctx context.Context, c *coord.Client, node string, claim int64, act func(ctx context.Context, data []byte, stat coord.Stat) error) (int64, error) {
+func toClaim(
+	ctx context.Context, c *coord.Client, node string, claim int64,
+	act func(ctx context.Context, data []byte, stat coord.Stat) error,
+) (int64, error) {
 	err := author.Of(c).Retry(ctx, func(ctx context.Context) error {
 		for {
 			there := true

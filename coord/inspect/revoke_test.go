@@ -18,7 +18,8 @@ import (
 func TestOnlyTheClaimThatIsMeantIsBroken(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		first := b.Hold(recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
+		first := b.Hold(
+			recipe.AcquireName(b.Context(), c, coord.NameSpec{Path: "/names/one", Data: []byte("the same"), Exclusive: true}))
 		token := first.Token()
 		require.NoError(t, first.Release(b.Context()))
 		next := b.taking(b.Open(), "the same")
@@ -69,8 +70,10 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other, admin := b.Open(), b.Open(), b.Open()
 		h := b.taking(c, "first")
-		late := b.Server.Inject(zkembed.Match{Session: admin.Info().SessionID, PathPrefix: h.Node()}, zkembed.DelayEvents(time.Hour))
-		done := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)) })
+		late := b.Server.Inject(zkembed.Match{Session: admin.Info().SessionID, PathPrefix: h.Node()},
+			zkembed.DelayEvents(time.Hour))
+		done := coordtest.Go(
+			func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)) })
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		next := b.taking(other, "second")
@@ -166,7 +169,9 @@ func TestARequestLeavesToSeeWhoseTheClaimIs(t *testing.T) {
 // only where it stands alone.
 func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 	for dialect, request := range bareRequests {
-		for _, data := range []string{"", "10.0.0.7", "worker 12", "of another program", "a host pid\n12", "unlock", "__REVOKE__"} {
+		for _, data := range []string{
+			"", "10.0.0.7", "worker 12", "of another program", "a host pid\n12", "unlock", "__REVOKE__",
+		} {
 			inBubble(t, func(b bubble) {
 				c, admin := b.Open(coord.WithDialect(dialect)), b.Open(coord.WithDialect(dialect))
 				h := b.taking(c, data)

@@ -84,7 +84,8 @@ func TestADoThatLastsTooLongSaysSo(t *testing.T) {
 // Each turn has the whole time, and one that takes longer ends with its node.
 func TestATurnThatLastsTooLongEnds(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(1000, time.Hour), lock.Linger(time.Hour), lock.MaxHold(time.Minute, time.Minute))
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(1000, time.Hour), lock.Linger(time.Hour),
+			lock.MaxHold(time.Minute, time.Minute))
 		node := ""
 		for range 10 {
 			h := coordtest.Acquire(b, m)
@@ -126,7 +127,8 @@ func TestHandlesInsideOfAHoldThatLastsTooLongEnd(t *testing.T) {
 
 func TestAHoldThatLastsTooLongGoesToTheNext(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"), lock.MaxHold(20*time.Millisecond, 20*time.Millisecond))
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"),
+			lock.MaxHold(20*time.Millisecond, 20*time.Millisecond))
 		h := coordtest.Acquire(t, m)
 		next := coordtest.Acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock")))
 		require.Error(t, h.Err(), "two hold")

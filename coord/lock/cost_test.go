@@ -169,7 +169,8 @@ func together(b *testing.B, cycles []func()) {
 // after a first one.
 func contender(b *testing.B, w *zktest.World, opts ...lock.Option) (cycle func()) {
 	w.SetTimeout(time.Minute) // no probe comes in between
-	m, err := lock.New(coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute)), w.Path("lock"), opts...)
+	m, err := lock.New(coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute)),
+		w.Path("lock"), opts...)
 	require.NoError(b, err)
 	cycle = func() {
 		h, err := m.Acquire(b.Context())

@@ -47,7 +47,9 @@ var unclean = map[string]func(b coordtest.Bubble, m *lock.Mutex, h *coord.Hold){
 		require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 	},
 	"its client is closed": func(b coordtest.Bubble, m *lock.Mutex, _ *coord.Hold) { b.Close(m.Client()) },
-	"it is forfeited":      func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) { recipe.Invalidate(h, context.Canceled) },
+	"it is forfeited": func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) {
+		recipe.Invalidate(h, context.Canceled)
+	},
 	"it is released after its loss": func(b coordtest.Bubble, _ *lock.Mutex, h *coord.Hold) {
 		require.NoError(b, b.Server.ExpireSession(h.Session()))
 		<-h.Done()
@@ -134,7 +136,9 @@ func TestTheDelayGoesOnWhenTheOneWhoWaitsIsGone(t *testing.T) {
 		},
 		"its client is closed": func(b coordtest.Bubble) {
 			c := b.Open()
-			failed := coordtest.Go(func() error { return coordtest.Err(mutex(b.T, c, "/lock", lock.Delay(delay)).Acquire(b.Context())) })
+			failed := coordtest.Go(func() error {
+				return coordtest.Err(mutex(b.T, c, "/lock", lock.Delay(delay)).Acquire(b.Context()))
+			})
 			time.Sleep(delay / 8)
 			b.Close(c)
 			require.ErrorIs(b, <-failed, coord.ErrClosed)
@@ -197,7 +201,8 @@ func TestOneWhoWaitsThroughTheDelayMayLoseItsSession(t *testing.T) {
 		<-h.Done()
 		begun, c := time.Now(), b.Open()
 		next := coordtest.Go(func() error {
-			return mutex(b.T, c, "/lock", lock.Delay(delay)).Do(b.Context(), func(context.Context, *coord.Hold) error { return nil })
+			return mutex(b.T, c, "/lock", lock.Delay(delay)).
+				Do(b.Context(), func(context.Context, *coord.Hold) error { return nil })
 		})
 		time.Sleep(delay / 2)
 		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))

@@ -34,7 +34,8 @@ func Data(data []byte) Option {
 // checkDialect refuses what does not go with a described line.
 func (m *Mutex) checkDialect() error {
 	if m.delay > 0 && m.spec.Line.Dialect != "" {
-		return fmt.Errorf("%w: a delay needs a node beside the claims, which the others in a line of the dialect %q may take for a contender",
+		return fmt.Errorf(
+			"%w: a delay needs a node beside the claims, which the others in a line of the dialect %q may take for a contender",
 			coord.ErrInvalid, m.spec.Line.Dialect)
 	}
 	return nil

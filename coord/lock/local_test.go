@@ -444,7 +444,8 @@ func TestATryAfterAReleaseIsNotBusyAndNoLostReplyKeepsTheNode(t *testing.T) {
 					again()
 				}
 				time.Sleep(2 * time.Hour) // it lingers no more
-				b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/lock", Times: 1}, zkembed.LoseReply())
+				b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/lock", Times: 1},
+					zkembed.LoseReply())
 				again()
 			})
 		})

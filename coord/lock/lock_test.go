@@ -89,7 +89,8 @@ func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 	require.Equal(t, outer.Token(), innermost.Token())
 	require.NoError(t, outer.Release(t.Context()))
 	require.NoError(t, innermost.Release(t.Context()))
-	require.LessOrEqual(t, w.Embedded().SessionCounts(c.Info().SessionID).Total()-before, 2, "at most a probe and our watch")
+	require.LessOrEqual(t, w.Embedded().SessionCounts(c.Info().SessionID).Total()-before, 2,
+		"at most a probe and our watch")
 
 	require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy, "a context without the hold is another's")
 	require.Error(t, coordtest.Err(m.TryAcquire(outer.Context(t.Context()))), "that handle was released")

@@ -47,14 +47,17 @@ func NewMulti(locks ...Acquirer) (*Multi, error) {
 			return nil, fmt.Errorf("%w: lock %d of the multi-lock is nil", coord.ErrInvalid, i)
 		}
 		if l.Client() != locks[0].Client() {
-			return nil, fmt.Errorf("%w: lock %d of the multi-lock (%s) is of another client than the first; make all of them with one",
+			return nil, fmt.Errorf(
+				"%w: lock %d of the multi-lock (%s) is of another client than the first; make all of them with one",
 				coord.ErrInvalid, i, l.Path())
 		}
 	}
-	sorted := slices.SortedFunc(slices.Values(locks), func(a, b Acquirer) int { return slices.Compare(lineOf(a), lineOf(b)) })
+	sorted := slices.SortedFunc(slices.Values(locks),
+		func(a, b Acquirer) int { return slices.Compare(lineOf(a), lineOf(b)) })
 	for i := 1; i < len(sorted); i++ {
 		if slices.Equal(lineOf(sorted[i-1]), lineOf(sorted[i])) {
-			return nil, fmt.Errorf("%w: the multi-lock has %s twice, and would wait for itself", coord.ErrInvalid, sorted[i].Path())
+			return nil, fmt.Errorf("%w: the multi-lock has %s twice, and would wait for itself", coord.ErrInvalid,
+				sorted[i].Path())
 		}
 	}
 	return &Multi{sorted}, nil
@@ -111,7 +114,9 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *hold.Set)
 
 // all acquires the locks in turn. It reports whether it failed because a lock
 // that was acquired already was lost.
-func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *hold.Set, lost bool, err error) {
+func (m *Multi) all(
+	ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error),
+) (g *hold.Set, lost bool, err error) {
 	var holds []*coord.Hold
 	waiting := ctx // ends, too, when a hold is lost
 	for _, l := range m.locks {

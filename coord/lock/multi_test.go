@@ -57,7 +57,8 @@ func nodes(w *zktest.World, paths ...string) []int {
 
 func awaitNodes(t *testing.T, w *zktest.World, want []int, paths ...string) {
 	t.Helper()
-	zktest.Eventually(t, coordtest.Soon, func() bool { return slices.Equal(want, nodes(w, paths...)) }, "%v nodes in %v", want, paths)
+	zktest.Eventually(t, coordtest.Soon, func() bool { return slices.Equal(want, nodes(w, paths...)) },
+		"%v nodes in %v", want, paths)
 }
 
 func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
@@ -93,7 +94,8 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, order := range orders {
 			c := coordtest.Open(t, w.ConnectString())
-			m := multi(t, shared(t, c, w.Path(order[0])).WriteSide(), mutex(t, c, w.Path(order[1])), mutex(t, c, w.Path(order[2])))
+			m := multi(t, shared(t, c, w.Path(order[0])).WriteSide(), mutex(t, c, w.Path(order[1])),
+				mutex(t, c, w.Path(order[2])))
 			for range 2 {
 				wg.Go(func() {
 					for range 10 {
@@ -265,7 +267,8 @@ func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 		c := b.Open()
 		// A reply that is late would keep the news of the loss, which come
 		// behind it.
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"},
+			zkembed.ReplyError(zkembed.CodeThrottledOp))
 		tried := coordtest.Go(func() error {
 			return coordtest.Err(multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context()))
 		})
@@ -337,7 +340,8 @@ func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
 			}
 		}
 		if met.others {
-			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1},
+				zkembed.DelayReply(time.Second))
 			go func() {
 				_, err := second.Acquire(b.Within(time.Hour))
 				assert.ErrorIs(b, err, coord.ErrForeign)

@@ -58,7 +58,9 @@ func TestALockThatIsOneNodeIsGrantedOnceWhenTheReplyIsLost(t *testing.T) {
 			require.NoError(b, c.EnsureDir(b.Context(), "/a"))
 			l, err := lock.NewNode(c, "/a/controller")
 			require.NoError(b, err)
-			lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: n}, fault)
+			lost := b.Server.Inject(zkembed.Match{
+				Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: n,
+			}, fault)
 			held := make(chan *coord.Hold, n)
 			for range n {
 				go func() {

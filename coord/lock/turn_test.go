@@ -115,7 +115,8 @@ func TestAnAcquireInsideOfATurnThatWouldWaitForItIsRefused(t *testing.T) {
 		c := b.Open()
 		turn, next := inTurn(b, c)
 		for _, opts := range [][]lock.Option{nil, {lock.LocalQueue(10, time.Minute)}} {
-			require.ErrorIs(b, coordtest.Err(mutex(b.T, c, "/lock", opts...).Acquire(turn.Context(b.Context()))), coord.ErrInvalid)
+			require.ErrorIs(b, coordtest.Err(mutex(b.T, c, "/lock", opts...).Acquire(turn.Context(b.Context()))),
+				coord.ErrInvalid)
 		}
 		require.NoError(b, turn.Release(b.Context()))
 		require.NoError(b, coordtest.Had(b, next).Release(b.Context()))

@@ -47,10 +47,11 @@ func TestAttemptsAreTheirTimeApartHoweverTheClocksDiffer(t *testing.T) {
 		require.ErrorIs(b, coordtest.Err(ledger(b, b.Open(), "/jobs", opt).TryDo(b.Context(), "report", fails)), errNoLuck)
 		failed := time.Now()
 		time.Sleep(time.Minute)
-		_, err := ledger(b, b.Open(), "/jobs", opt).Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) {
-			require.InDelta(b, 10*time.Minute, time.Since(failed), float64(time.Second))
-			return nil, nil
-		})
+		_, err := ledger(b, b.Open(), "/jobs", opt).
+			Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) {
+				require.InDelta(b, 10*time.Minute, time.Since(failed), float64(time.Second))
+				return nil, nil
+			})
 		require.NoError(b, err)
 	})
 }

@@ -198,7 +198,9 @@ const (
 // its job's newest needs no lock, which the caller may have itself. The entry
 // of a corrupt record is put off, and pruneOldest returns what is wrong with
 // the record.
-func (o *Once) pruneOldest(ctx context.Context, j, late *journal, old func(at time.Time) bool) (done outcome, corrupt, err error) {
+func (o *Once) pruneOldest(
+	ctx context.Context, j, late *journal, old func(at time.Time) bool,
+) (done outcome, corrupt, err error) {
 	p := o.named(j.name)
 	h, err := recipe.TryAcquire(ctx, o.client, p.spec(), coord.First)
 	busy := errors.Is(err, coord.ErrBusy)

@@ -100,7 +100,9 @@ type Result struct {
 	Attempt int           // how many were begun
 	Begun   time.Time     // the last attempt, by the clock of that client
 	Took    time.Duration // until it ended
-	Options string        // of that client: its [Attempts], [FailOnce], [Keep] and [KeepLast]; "" if it is of an earlier version
+	// Options are that client's: its [Attempts], [FailOnce], [Keep] and
+	// [KeepLast]; "" if it is of an earlier version.
+	Options string
 }
 
 // record is a job's record: one line of JSON, then the job's data.
@@ -127,7 +129,8 @@ var errCorrupt = fmt.Errorf("%w: no record of a job; Forget deletes it", coord.E
 // decode reads a record.
 func decode(data []byte) (r record, err error) {
 	head, rest, _ := bytes.Cut(data, []byte{'\n'})
-	if err := json.Unmarshal(head, &r); err != nil || r.Attempt < 1 || r.State != Running && r.State != Done && r.State != Failed {
+	err = json.Unmarshal(head, &r)
+	if err != nil || r.Attempt < 1 || r.State != Running && r.State != Done && r.State != Failed {
 		return record{}, fmt.Errorf("%w: %.40q", errCorrupt, data)
 	}
 	r.data = rest

@@ -49,7 +49,8 @@ type Option func(*Once) error
 func Attempts(n int, backoff time.Duration) Option {
 	return func(o *Once) error {
 		if n < 1 || backoff < 0 || backoff > 24*time.Hour {
-			return fmt.Errorf("%w: %d attempts, %v apart: there must be at least one, 0 to 24 h apart", coord.ErrInvalid, n, backoff)
+			return fmt.Errorf("%w: %d attempts, %v apart: there must be at least one, 0 to 24 h apart",
+				coord.ErrInvalid, n, backoff)
 		}
 		o.attempts, o.backoff = n, backoff
 		return nil

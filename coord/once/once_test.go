@@ -139,7 +139,8 @@ func TestWhoComesMeanwhileWaitsForTheResultWithinItsContextOrIsToldThatItRuns(t 
 		require.ErrorIs(s, coordtest.Err(s.ledger().TryDo(coordtest.Limited(s), "report", never(s))), coord.ErrBusy)
 		require.ErrorIs(s, s.ledger().Forget(coordtest.Limited(s), "report"), coord.ErrBusy)
 		impatient := s.ledger()
-		require.ErrorIs(s, coordtest.Err(impatient.Do(coordtest.Within(s, 50*time.Millisecond), "report", never(s))), context.DeadlineExceeded)
+		require.ErrorIs(s, coordtest.Err(impatient.Do(coordtest.Within(s, 50*time.Millisecond), "report", never(s))),
+			context.DeadlineExceeded)
 		var waiting sync.WaitGroup
 		results := make(chan outcome, 8)
 		for _, o := range []*once.Once{s.ledger(), s.ledger()} {
@@ -395,12 +396,14 @@ func TestAKeyMayBeAnyShortText(t *testing.T) {
 func TestResultsThatDoNotFitAreAFailure(t *testing.T) {
 	each(t, func(s scene) {
 		o := s.ledger()
-		_, err := o.Do(coordtest.Limited(s), "report", func(context.Context, *once.Run) ([]byte, error) { return make([]byte, 2<<20), nil })
+		_, err := o.Do(coordtest.Limited(s), "report",
+			func(context.Context, *once.Run) ([]byte, error) { return make([]byte, 2<<20), nil })
 		require.ErrorIs(s, err, coord.ErrTooLarge)
 		require.ErrorContains(s, err, "2097152 bytes")
 		require.Equal(s, once.Failed, list(s, o)[0].State)
 		large := make([]byte, 900_000)
-		res, err := o.Do(coordtest.Limited(s), "report", func(context.Context, *once.Run) ([]byte, error) { return large, nil })
+		res, err := o.Do(coordtest.Limited(s), "report",
+			func(context.Context, *once.Run) ([]byte, error) { return large, nil })
 		require.NoError(s, err)
 		require.Len(s, res.Data, len(large))
 	})

@@ -42,6 +42,8 @@ func TestF70ClientsWithDifferentOptionsOfOneLedgerReportThatOnce(t *testing.T) {
 		require.Len(t, told["one"], 1)
 		require.Len(t, told["other"], 1)
 		require.Empty(t, told["same"])
-		require.Contains(t, told["other"][0], w.Path("jobs")+": another client uses this ledger with other options (3 attempts) than this one (1 attempts, records kept for 1h0m0s)")
+		require.Contains(t, told["other"][0],
+			w.Path("jobs")+
+				": another client uses this ledger with other options (3 attempts) than this one (1 attempts, records kept for 1h0m0s)")
 	})
 }

@@ -84,7 +84,8 @@ func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err err
 	data, failure := f(inside, r)
 	returned()
 	if failure != nil {
-		recipe.Report(r.job.client, slog.LevelWarn, event.Event{Kind: event.Failed, Path: r.job.path, Err: r.explain("run", failure)})
+		recipe.Report(r.job.client, slog.LevelWarn,
+			event.Event{Kind: event.Failed, Path: r.job.path, Err: r.explain("run", failure)})
 	}
 	ending, cancel := recipe.Grace(ctx)
 	defer cancel()
@@ -258,7 +259,10 @@ func (r *Run) next(ctx context.Context, id string, found record, stat coord.Stat
 		return op, err
 	}
 	r.Last, r.version, r.before = Result{}, 0, found
-	r.own = record{ID: id, State: Running, By: r.job.client.Info().Identity, Attempt: found.Attempt + 1, Begun: time.Now().UTC(), Options: r.job.options()}
+	r.own = record{
+		ID: id, State: Running, By: r.job.client.Info().Identity, Attempt: found.Attempt + 1, Begun: time.Now().UTC(),
+		Options: r.job.options(),
+	}
 	if stat.Czxid == 0 {
 		return coord.CreateOp(r.job.record(), r.own.encode(nil)), nil
 	}
@@ -362,7 +366,8 @@ func (r *Run) end(ctx context.Context, data []byte, failure error) (record, erro
 		text := failure.Error()
 		own.State, own.Err, own.data = Failed, text[:min(len(text), longest)], nil
 	}
-	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))
+	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold},
+		coord.SetOp(r.job.record(), own.encode(own.data), r.version))
 }
 
 // Bounded returns the context that [Once.Do] gives to its function, for those

@@ -97,7 +97,8 @@ func TestAllWhoWaitHearOfTheEndAtOnce(t *testing.T) {
 func TestWhoIsGrantedTheLockLooksAtTheRecord(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(T/3))
+		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1},
+			zkembed.Delay(T/3))
 		ended := coordtest.Go(func() outcome { return told(ledger(b, c, "/jobs").TryDo(b.Context(), "report", never(b))) })
 		<-slow.Struck()
 		own, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("meanwhile"))
@@ -239,14 +240,17 @@ func TestOnlyTheNewestRecordSaysThatAJobIsUnfinished(t *testing.T) {
 		prompt := b.Server.AddFollower(0, c.Info().SessionID)
 		b.Server.AddFollower(T/10, c.Info().SessionID) // it goes there when it connects again
 		time.Sleep(T)
-		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.Delay(time.Second))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1,
+		}, zkembed.Delay(time.Second))
 		careful := ledger(b, c, "/jobs", once.Attempts(1, 0))
 		ended := coordtest.Go(func() outcome { return told(careful.TryDo(b.Context(), "report", never(b))) })
 		<-slow.Struck()
 		running.end <- nil
 		own := running.wait(b)
 		prompt.Stop()
-		cut := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Drop())
+		cut := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1},
+			zkembed.Drop())
 		require.Equal(b, own, <-ended)
 		require.Equal(b, 1, cut.Fired())
 	})
@@ -317,7 +321,8 @@ func TestTheCostOfAJob(t *testing.T) {
 // Another has the lock, and its beginning is not on record yet.
 func TestATryOfAFailedJobThatAnotherHasSaysThatItRuns(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		o, other := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour)), ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour))
+		o, other := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour)), ledger(b, b.Open(), "/jobs",
+			once.Attempts(2, time.Hour))
 		require.ErrorIs(b, coordtest.Err(o.TryDo(b.Context(), "report", fails)), errNoLuck)
 		res, err := other.TryDo(b.Context(), "report", never(b))
 		require.ErrorIs(b, err, coord.ErrBusy)
@@ -341,9 +346,12 @@ func TestAJobThatEndsMeanwhileIsNotListedAsUnfinished(t *testing.T) {
 		o := ledger(b, c, "/jobs")
 		dir, err := once.Dir(o, "report")
 		require.NoError(b, err)
-		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: dir + "/report", Func: func(r zkembed.Request) bool {
-			return r.Op != zkembed.OpGetData
-		}, Times: 1}, zkembed.Delay(time.Second))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, PathPrefix: dir + "/report",
+			Func: func(r zkembed.Request) bool {
+				return r.Op != zkembed.OpGetData
+			}, Times: 1,
+		}, zkembed.Delay(time.Second))
 		listed := coordtest.Go(func() []once.Result { return list(b, o) })
 		<-slow.Struck()
 		running.end <- nil
@@ -471,7 +479,8 @@ func TestAllThatKeepsRecordsFromBeingPrunedIsReported(t *testing.T) {
 			require.NoError(b, err)
 			require.NoError(b, coordtest.Err(c.Set(b.Context(), dir+"/"+key+"/record", []byte("garbage "+key), -1)))
 		}
-		denied := b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/", Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		denied := b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/", Ops: []zkembed.Op{zkembed.OpMulti}},
+			zkembed.ReplyError(zkembed.CodeNoAuth))
 		err := coordtest.Err(o.Prune(b.Context()))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.ErrorIs(b, err, coord.ErrInvalid)
@@ -483,8 +492,10 @@ func TestAllThatKeepsRecordsFromBeingPrunedIsReported(t *testing.T) {
 		require.ErrorContains(b, err, "garbage a")
 		require.ErrorContains(b, err, "garbage b")
 
-		b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/1", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeNoAuth))
-		b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/2", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/1", Ops: []zkembed.Op{zkembed.OpGetData}},
+			zkembed.ReplyError(zkembed.CodeNoAuth))
+		b.Server.Inject(zkembed.Match{PathPrefix: "/jobs/log/2", Ops: []zkembed.Op{zkembed.OpGetData}},
+			zkembed.ReplyError(zkembed.CodeNoAuth))
 		err = coordtest.Err(o.Prune(b.Context()))
 		require.ErrorContains(b, err, "/jobs/log/1")
 		require.ErrorContains(b, err, "/jobs/log/2")
@@ -496,7 +507,9 @@ func TestF87AnAttemptCountsOnlyIfTheFunctionWasCalled(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		const way, tries = 10 * time.Millisecond, 300
 		c := b.Open()
-		for name, opts := range map[string][]once.Option{"kept": {once.Attempts(1, 0)}, "pruned": {once.Attempts(1, 0), once.KeepLast(100)}} {
+		for name, opts := range map[string][]once.Option{
+			"kept": {once.Attempts(1, 0)}, "pruned": {once.Attempts(1, 0), once.KeepLast(100)},
+		} {
 			o := ledger(b, c, "/"+name, opts...)
 			require.NoError(b, coordtest.Err(o.Do(b.Context(), "another", says("")))) // makes the directories
 			slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayReply(way))

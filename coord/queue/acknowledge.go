@@ -81,7 +81,8 @@ func (l nodes) acknowledged(ctx context.Context) (letters, orphans []string, err
 	slices.Sort(there)
 	for _, node := range nodes {
 		letter := store.CutItem(node)
-		if _, found := slices.BinarySearch(there, letter); found && l.Acknowledged+"/"+node == l.acknowledgement(letter, dir) {
+		_, found := slices.BinarySearch(there, letter)
+		if found && l.Acknowledged+"/"+node == l.acknowledgement(letter, dir) {
 			letters = append(letters, letter)
 		} else {
 			orphans = append(orphans, node)

@@ -84,7 +84,8 @@ func TestALetterThatIsAcknowledgedStaysAndGoesWithAllThatIsItsOwn(t *testing.T) 
 func TestALetterThatIsNotThereIsNotAcknowledged(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, q := b.consumer()
-		require.ErrorIs(b, coordtest.Err(q.Acknowledge(b.Context(), "entry-100-0000000000")), coord.ErrNoNode, "no letter ever was")
+		require.ErrorIs(b, coordtest.Err(q.Acknowledge(b.Context(), "entry-100-0000000000")), coord.ErrNoNode,
+			"no letter ever was")
 		names := buried(b, q, "a", "b")
 		n, err := q.Acknowledge(b.Context(), names[1], "entry-100-0000000099", names[0])
 		require.ErrorIs(b, err, coord.ErrNoNode)
@@ -121,7 +122,9 @@ func TestALostReplyAcknowledgesALetterAllTheSame(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			_, q := b.consumer()
 			names := buried(b, q, "a")
-			lost := b.Server.Inject(zkembed.Match{PathPrefix: "/q/dead/acknowledged/", Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, fault)
+			lost := b.Server.Inject(zkembed.Match{
+				PathPrefix: "/q/dead/acknowledged/", Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1,
+			}, fault)
 			acknowledge(b, q, names...)
 			require.Equal(b, 1, lost.Fired())
 			seen(b, q, names...)

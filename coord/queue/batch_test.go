@@ -107,7 +107,9 @@ func TestWhenAnotherHasTheFirstOfABatchTheNextIsClaimed(t *testing.T) {
 
 func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
 	const n, size, packet = 24, 100_000, 1 << 19
-	for name, told := range map[string]int{"that the client was told": packet, "that servers accept": 2 * packet, "of the client library": 8 * packet} {
+	for name, told := range map[string]int{
+		"that the client was told": packet, "that servers accept": 2 * packet, "of the client library": 8 * packet,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				c := b.Open(coord.WithSessionTimeout(40*time.Second), coord.WithMaxPacket(told))
@@ -239,13 +241,16 @@ func TestLostRepliesNeitherLoseNorDoubleItemsOfABatch(t *testing.T) {
 				c, seen := b.Open(), 0
 				q := b.queue(c)
 				putBatch(b, b.queue(b.Open()), 6)
-				f := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
-					if len(r.Parts) < 4 {
-						return false // a probe
-					}
-					seen++
-					return seen > skip
-				}}, fault)
+				f := b.Server.Inject(zkembed.Match{
+					Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1,
+					Func: func(r zkembed.Request) bool {
+						if len(r.Parts) < 4 {
+							return false // a probe
+						}
+						seen++
+						return seen > skip
+					},
+				}, fault)
 				for left := 6; left > 0; {
 					items := receiveBatch(b, q, 3)
 					for _, i := range items {

@@ -80,7 +80,8 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 		// The first was alone when it came, and watches without standing in the
 		// line. The second is the first in line.
 		still := []int64{clients[0].Info().SessionID, clients[1].Info().SessionID}
-		line := slices.DeleteFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return !strings.HasPrefix(n.Path, "/q/waiting/") })
+		line := slices.DeleteFunc(b.Server.Nodes(),
+			func(n zkembed.Node) bool { return !strings.HasPrefix(n.Path, "/q/waiting/") })
 		require.Len(b, line, 3)
 		first := slices.MinFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
 		require.Equal(b, still[1], first.Stat.EphemeralOwner)
@@ -148,7 +149,8 @@ func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) 
 	}
 	wg.Wait()
 	counts, took := b.Server.Counts().Since(before), time.Since(begun)
-	b.Logf("%v: %.2f requests per item, %.2f ms per item and consumer", counts, float64(counts.Total())/n, took.Seconds()*1000*consumers/n)
+	b.Logf("%v: %.2f requests per item, %.2f ms per item and consumer", counts, float64(counts.Total())/n,
+		took.Seconds()*1000*consumers/n)
 	require.Len(b, order, n)
 	require.LessOrEqual(b, counts.Total(), requests*n+n/2)
 	require.Less(b, took, time.Duration(requests)*n/consumers*time.Millisecond, "reading ahead saves a round trip")
@@ -292,7 +294,8 @@ func TestProofAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
 	for seed := range uint64(20) {
 		inBubble(t, func(b bubble) {
 			c := &chance{r: rand.New(rand.NewPCG(seed, 0))}
-			b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Xid%2 == 0 }}, zkembed.DelayReply(time.Millisecond))
+			b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Xid%2 == 0 }},
+				zkembed.DelayReply(time.Millisecond))
 			clients := []*coord.Client{b.Open(), b.Open()}
 			objects := []*queue.Queue{b.queue(clients[0]), b.queue(clients[0]), b.queue(clients[1])}
 			patient := objects[c.n(len(objects))]

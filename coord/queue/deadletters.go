@@ -95,7 +95,8 @@ func (l nodes) withFree(ctx context.Context, name string, remove func(e store.En
 			continue
 		}
 		switch {
-		case errors.Is(err, coord.ErrUnconfirmed) || !errors.Is(err, coord.ErrBadVersion) && !errors.Is(err, coord.ErrNodeExists):
+		case errors.Is(err, coord.ErrUnconfirmed) ||
+			!errors.Is(err, coord.ErrBadVersion) && !errors.Is(err, coord.ErrNodeExists):
 			return err
 		case errors.Is(err, coord.ErrNodeExists):
 			return fmt.Errorf("%w: a consumer has %s", coord.ErrBusy, name)

@@ -54,7 +54,8 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 			return q.explain("ack", fmt.Errorf("%w: item %d is nil", coord.ErrInvalid, n))
 		}
 		if i.queue != q {
-			return q.explain("ack", fmt.Errorf("%w: item %d was received by another queue object; acknowledge it there", coord.ErrInvalid, n))
+			return q.explain("ack",
+				fmt.Errorf("%w: item %d was received by another queue object; acknowledge it there", coord.ErrInvalid, n))
 		}
 		holds, deletes = append(holds, i.hold), append(deletes, coord.DeleteOp(q.at.Entry(i.name), i.version))
 		each = append(each, func() error { return i.Ack(ctx) })

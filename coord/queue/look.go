@@ -42,7 +42,8 @@ func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
 // [coord.ErrInvalid].
 func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
 	if i := slices.IndexFunc(names, func(name string) bool { return !store.IsItem(name) }); i >= 0 {
-		return nil, recipe.Failure(q.client, "peek", q.path, fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
+		return nil, recipe.Failure(q.client, "peek", q.path,
+			fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, names[i]))
 	}
 	entries, err := q.at.readEach(ctx, q.at.Entries, names, q.client.Get)
 	items := make([]Peeked, len(entries))

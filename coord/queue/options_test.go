@@ -61,6 +61,8 @@ func TestF70ConsumersWithDifferentOptionsOfOneQueueReportThatOnce(t *testing.T) 
 		for _, name := range []string{"one", "same", "other"} {
 			require.Equal(t, 1, reported(name), name)
 		}
-		require.Contains(t, told["other"][0], w.Path("q")+": another consumer of this queue has other options (dead-after-5,backoff-1s) than this one (never-dead,backoff-1s)")
+		require.Contains(t, told["other"][0],
+			w.Path("q")+
+				": another consumer of this queue has other options (dead-after-5,backoff-1s) than this one (never-dead,backoff-1s)")
 	})
 }

@@ -196,7 +196,8 @@ func (q *Queue) explain(op string, err error) error {
 		err = ErrClosed // and not the error of the internal context
 	}
 	if isEnd(err) {
-		if inner := (*coord.OpError)(nil); !errors.Is(err, coord.ErrUnconfirmed) && errors.As(err, &inner) && isEnd(inner.Err) {
+		var inner *coord.OpError
+		if !errors.Is(err, coord.ErrUnconfirmed) && errors.As(err, &inner) && isEnd(inner.Err) {
 			err = inner.Err // no request is at fault, of those that were made together
 		}
 		return recipe.Failure(q.client, op, q.path, err)

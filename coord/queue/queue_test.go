@@ -165,7 +165,8 @@ func TestAReceiveThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c, q := b.consumer()
 			putBatch(b, b.queue(b.Open()), 6)
-			slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
+			slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}},
+				zkembed.DelayReply(time.Second))
 			require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Within(time.Second/2), n)), context.DeadlineExceeded)
 			require.Equal(b, 1, slow.Fired())
 			time.Sleep(10 * time.Second)

@@ -14,7 +14,8 @@ import (
 func (q *Queue) Remove(ctx context.Context) error {
 	dispatch.Dismiss(ctx, q.at.Nodes)
 	dispatch.Dismiss(ctx, q.at.dead().Nodes)
-	return recipe.Remove(ctx, q.client, recipe.Tree{Root: q.path, Parts: append(remains("", "item"), remains("dead/", "dead letter")...)})
+	return recipe.Remove(ctx, q.client,
+		recipe.Tree{Root: q.path, Parts: append(remains("", "item"), remains("dead/", "dead letter")...)})
 }
 
 // remains are the parts of a queue, or of the queue of its dead letters.

@@ -24,7 +24,9 @@ func TestADeadLetterIsPutBackAsItWas(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
 		q := newQueue(t, c, w.Path("q"))
-		for _, data := range []string{"", "--help", "\x00", "a\x00b\xff\n\n", string(bytes.Repeat([]byte("x"), queue.MaxSize))} {
+		for _, data := range []string{
+			"", "--help", "\x00", "a\x00b\xff\n\n", string(bytes.Repeat([]byte("x"), queue.MaxSize)),
+		} {
 			require.NoError(t, q.Put(t.Context(), []byte(data), queue.Priority(7)))
 			require.NoError(t, receive(t, q).Bury(t.Context(), "bad"))
 			put(t, q, "other")
@@ -69,7 +71,9 @@ func TestALostReplyNeitherLosesNorDoublesALetterThatIsPutBack(t *testing.T) {
 			require.NoError(b, receive(b, q).Bury(b.Context(), "bad"))
 			letter := letters(b, q, 1)[0].Name
 			require.NoError(b, c.Delete(b.Context(), "/q/entries", -1)) // by hand: it is made anew
-			lost := b.Server.Inject(zkembed.Match{PathPrefix: "/q/dead/taken/", Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, fault)
+			lost := b.Server.Inject(zkembed.Match{
+				PathPrefix: "/q/dead/taken/", Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1,
+			}, fault)
 			requeue(b, q, letter)
 			require.Equal(b, 1, lost.Fired())
 			letters(b, q, 0)

@@ -87,5 +87,6 @@ func finishing(ctx context.Context, f func(ctx context.Context) error) error {
 // isUnsent reports whether a call failed since its context ended before it had
 // sent anything.
 func isUnsent(err error) bool {
-	return !errors.Is(err, coord.ErrUnconfirmed) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+	return !errors.Is(err, coord.ErrUnconfirmed) &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }

@@ -163,9 +163,11 @@ func TestRunAcknowledgesWhatItsFunctionHasDoneAndGivesBackWhatFailed(t *testing.
 		require.Zero(b, length(b, q))
 
 		put(b, q, "b", "c", "d")
-		require.NoError(b, b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error { return item.Bury(ctx, "bad") }))
+		require.NoError(b,
+			b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error { return item.Bury(ctx, "bad") }))
 		require.Equal(b, "bad", letters(b, q, 1)[0].Reason)
-		require.NoError(b, b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error { return item.Nack(ctx, time.Hour) }))
+		require.NoError(b,
+			b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error { return item.Nack(ctx, time.Hour) }))
 		require.ErrorIs(b, b.runOnce(q, reports, func(ctx context.Context, item *queue.Item) error {
 			require.NoError(b, b.Server.ExpireSession(item.Session()))
 			<-ctx.Done()

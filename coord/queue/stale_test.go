@@ -80,7 +80,8 @@ func TestAnAckOfAnItemThatWasDeletedByHandIsStaleAndLeavesNoClaim(t *testing.T) 
 		require.NoError(t, c.Delete(t.Context(), only(t, c, w.Path("q/entries")), -1))
 		require.ErrorIs(t, item.Ack(t.Context()), queue.ErrStale)
 		<-item.Done()
-		zktest.Eventually(t, secondWaits, func() bool { return len(children(t, c, w.Path("q/taken"))) == 0 }, "the claim goes")
+		zktest.Eventually(t, secondWaits, func() bool { return len(children(t, c, w.Path("q/taken"))) == 0 },
+			"the claim goes")
 	})
 }
 
@@ -264,9 +265,12 @@ func TestAPutWhoseSessionEndedBeforeItsReplyIsUnconfirmed(t *testing.T) {
 		c, other := b.Open(), b.queue(b.Open())
 		q := b.queue(c)
 		put(b, q, "a")
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.Info().SessionID, Times: 1, Func: func(r zkembed.Request) bool {
-			return len(r.Parts) == 2
-		}}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.Info().SessionID, Times: 1,
+			Func: func(r zkembed.Request) bool {
+				return len(r.Parts) == 2
+			},
+		}, zkembed.LoseReply())
 		done := coordtest.Go(func() error { return q.Put(b.Context(), []byte("b")) })
 		<-lost.Struck()
 		require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
@@ -397,9 +401,12 @@ func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) 
 			q := b.queue(c)
 			put(b, producer, "before")
 			require.NoError(b, coordtest.Err(producer.TryTake(b.Context())))
-			refused := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
-				return len(r.Parts) == 4 // the witness, and the three operations of a take
-			}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+			refused := b.Server.Inject(zkembed.Match{
+				Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1,
+				Func: func(r zkembed.Request) bool {
+					return len(r.Parts) == 4 // the witness, and the three operations of a take
+				},
+			}, zkembed.ReplyError(zkembed.CodeNoAuth))
 			taken, failed := make(chan string, 2), make(chan error, 2)
 			for range 2 {
 				go func() {
@@ -515,8 +522,12 @@ func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
 	}
 	batch := func(ctx context.Context, q *queue.Queue, items []*queue.Item) error { return q.AckBatch(ctx, items...) }
 	for name, s := range map[string]settlement{
-		"ack":               {1, func(ctx context.Context, _ *queue.Queue, items []*queue.Item) error { return items[0].Ack(ctx) }},
-		"nack":              {1, func(ctx context.Context, _ *queue.Queue, items []*queue.Item) error { return items[0].Nack(ctx, 0) }},
+		"ack": {
+			1, func(ctx context.Context, _ *queue.Queue, items []*queue.Item) error { return items[0].Ack(ctx) },
+		},
+		"nack": {
+			1, func(ctx context.Context, _ *queue.Queue, items []*queue.Item) error { return items[0].Nack(ctx, 0) },
+		},
 		"batch":             {2, batch},
 		"one item of batch": {1, batch},
 	} {
@@ -527,7 +538,9 @@ func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
 				put(b, mine, "a", "b")
 				items := []*queue.Item{receive(b, mine), receive(b, mine)}
 				b.Server.Inject(zkembed.Match{Session: c.Info().SessionID}, zkembed.DelayEvents(T))
-				match := zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}
+				match := zkembed.Match{
+					Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1,
+				}
 				lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
 				settled := coordtest.Go(func() error { return s.settle(b.Context(), mine, items) })
 				time.Sleep(time.Second)
@@ -567,7 +580,8 @@ func TestAnItemWhoseClaimEndsBeforeItIsReturnedIsNotHandedOut(t *testing.T) {
 			}))
 			q := b.queue(c)
 			put(b, b.queue(b.Open()), "a", "b")
-			b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: "/q/entries/entry-100-0000000001", Times: 1}, zkembed.DelayReply(late))
+			b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: "/q/entries/entry-100-0000000001", Times: 1},
+				zkembed.DelayReply(late))
 			time.Sleep(T / 2)
 			begun, session := time.Now(), c.Info().SessionID
 			item := receive(b, q)
@@ -588,7 +602,9 @@ func TestAnAckWhoseContextEndsBeforeItIsSentGivesTheItemBack(t *testing.T) {
 		q, other := b.queue(c), b.queue(b.Open())
 		put(b, other, "a")
 		item := receive(b, q)
-		slow := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}, Times: 1,
+		}, zkembed.DelayReply(T/4))
 		require.ErrorIs(b, item.Ack(b.Within(T/8)), coord.ErrUnconfirmed)
 		require.Equal(b, 1, slow.Fired())
 		require.Equal(b, "a", string(receive(b, other).Data))
@@ -603,7 +619,8 @@ func TestAnAckOfABatchOutlastsItsContextNoLongerThanOneOfAnItem(t *testing.T) {
 		items, err := q.ReceiveBatch(b.Context(), 2)
 		require.NoError(b, err)
 		require.Len(b, items, 2)
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}}, zkembed.DelayReply(T/3))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpMulti}},
+			zkembed.DelayReply(T/3))
 		ctx := b.Within(T / 8)
 		require.ErrorIs(b, q.AckBatch(ctx, items...), coord.ErrUnconfirmed)
 		over, _ := ctx.Deadline()

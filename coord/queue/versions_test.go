@@ -129,7 +129,8 @@ func TestAConsumerAloneReceivesInOrderAlsoJustAfterItsSessionWasLost(t *testing.
 	inBubble(t, func(b bubble) {
 		c, former := b.Open(), b.Open()
 		q, p := b.queue(c), b.queue(former)
-		require.ErrorIs(b, coordtest.Err(q.Receive(b.Within(time.Second))), context.DeadlineExceeded) // has waited, and so has a node
+		require.ErrorIs(b, coordtest.Err(q.Receive(b.Within(time.Second))),
+			context.DeadlineExceeded) // has waited, and so has a node
 		own := only(b, c, "/q/consumers")
 		put(b, p, "claimed in the former session", "a", "b", "c", "d", "e", "f", "g", "h")
 		_, err := former.Txn(b.Context(),
@@ -268,7 +269,8 @@ func TestAnItemThatIsDeliveredMeanwhileIsDroppedAllTheSame(t *testing.T) {
 		put(b, q, "a")
 		first, err := admin.Peek(b.Context())
 		require.NoError(b, err)
-		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Delay(time.Second))
+		late := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1},
+			zkembed.Delay(time.Second))
 		dropped := coordtest.Go(func() error { return admin.Drop(b.Context(), first.Name) })
 		<-late.Struck()
 		require.NoError(b, receive(b, q).Nack(b.Context(), 0))
@@ -354,7 +356,8 @@ func TestDeadLettersAreListedInOrder(t *testing.T) {
 			require.NoError(b, q.Put(b.Context(), fmt.Append(nil, priority), queue.Priority(priority)))
 			require.NoError(b, receive(b, q).Bury(b.Context(), ""))
 		}
-		require.True(b, slices.IsSortedFunc(letters(b, q, 3), func(x, y queue.DeadLetter) int { return x.Priority - y.Priority }))
+		require.True(b,
+			slices.IsSortedFunc(letters(b, q, 3), func(x, y queue.DeadLetter) int { return x.Priority - y.Priority }))
 	})
 }
 
@@ -364,7 +367,8 @@ func TestPeekListsOnceHoweverManyItemsGoMeanwhile(t *testing.T) {
 		c, q := b.consumer()
 		putBatch(b, q, 10)
 		before := b.Server.SessionCounts(c.Info().SessionID)
-		gone := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 5}, zkembed.ReplyError(zkembed.CodeNoNode))
+		gone := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, Times: 5},
+			zkembed.ReplyError(zkembed.CodeNoNode))
 		item, err := q.Peek(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, "5", string(item.Data))

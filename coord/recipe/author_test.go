@@ -20,6 +20,8 @@ func methods[T any]() (names []string) {
 
 // What only the author of a recipe needs is a function of this package.
 func TestAUserMeetsNoMethodOfAnAuthor(t *testing.T) {
-	require.Equal(t, strings.Fields("Children Close Create Delete EnsureDir Exists Get Info Set Synced Txn Wait"), methods[*coord.Client]())
-	require.Equal(t, strings.Fields("Abandon Context Deadline Done Err Node Release Revoked Session Token Txn"), methods[*coord.Hold]())
+	require.Equal(t, strings.Fields("Children Close Create Delete EnsureDir Exists Get Info Set Synced Txn Wait"),
+		methods[*coord.Client]())
+	require.Equal(t, strings.Fields("Abandon Context Deadline Done Err Node Release Revoked Session Token Txn"),
+		methods[*coord.Hold]())
 }

@@ -135,7 +135,9 @@ func (r Record) Change(
 // Set replaces the data, whatever they are, and makes a record that is missing,
 // with its parents: write is as for [Record.Change]. One request; another one
 // where the record is missing, and more for its parents.
-func (r Record) Set(ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error), data []byte) error {
+func (r Record) Set(
+	ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error), data []byte,
+) error {
 	if write == nil {
 		return Failure(r.client, "set", r.path, wire.Invalid("the function is nil"))
 	}

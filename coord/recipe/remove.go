@@ -21,9 +21,11 @@ type Tree struct {
 
 // Part says what the nodes of a [Tree] are.
 type Part struct {
-	Nodes string                   // a pattern of [path.Match] for their paths, relative to the root
-	Who   string                   // is there as long as there is such a node, such as "holder"; "": nobody, it is what is left
-	Says  func(data []byte) string // is Who, where only the data tell
+	Nodes string // a pattern of [path.Match] for their paths, relative to the root
+	// Who is there as long as there is such a node, such as "holder"; "":
+	// nobody, it is what is left.
+	Who  string
+	Says func(data []byte) string // is Who, where only the data tell
 }
 
 // Remove deletes what a recipe has left behind: the trees, of which the first
@@ -148,7 +150,8 @@ func survey(ctx context.Context, c *coord.Client, trees []Tree) (*remains, error
 			}
 			level = slices.Concat(below...)
 		}
-		slices.SortFunc(r.left[begin:], func(a, b node) int { return strings.Compare(b.path, a.path) }) // a parent's path is less
+		slices.SortFunc(r.left[begin:],
+			func(a, b node) int { return strings.Compare(b.path, a.path) }) // a parent's path is less
 	}
 	return r, nil
 }

@@ -74,7 +74,9 @@ func tenants(t testing.TB, c *coord.Client, at string) map[string]tenant {
 	total := must(counter.New(c, at))
 	return map[string]tenant{
 		"semaphore": {sem.Remove, func(t testing.TB) func() { return released(t, coordtest.Acquire(t, sem)) }, "lease"},
-		"slots":     {numbers.Remove, func(t testing.TB) func() { return released(t, coordtest.Acquire(t, numbers)) }, "holder"},
+		"slots": {
+			numbers.Remove, func(t testing.TB) func() { return released(t, coordtest.Acquire(t, numbers)) }, "holder",
+		},
 		"double barrier": {rounds.Remove, func(t testing.TB) func() {
 			m := must(rounds.EnterWith(coordtest.Limited(t), []byte("x")))
 			return func() {
@@ -154,7 +156,9 @@ func below(t testing.TB, w *zktest.World, at string) []string {
 	return all
 }
 
-var recipesThatLeave = []string{"semaphore", "slots", "double barrier", "queue", "dead letters", "once", "cron", "shards", "value", "counter"}
+var recipesThatLeave = []string{
+	"semaphore", "slots", "double barrier", "queue", "dead letters", "once", "cron", "shards", "value", "counter",
+}
 
 func TestF78APathThatWasUsedOnceIsEmptyAfterRemove(t *testing.T) {
 	for _, name := range recipesThatLeave {
@@ -162,7 +166,8 @@ func TestF78APathThatWasUsedOnceIsEmptyAfterRemove(t *testing.T) {
 			t.Run(name+" "+string(d), func(t *testing.T) {
 				zktest.Each(t, func(t *testing.T, w *zktest.World) {
 					at := w.Path("made/r")
-					user, operator := coordtest.Open(t, w.ConnectString(), coord.WithDialect(d)), coordtest.Open(t, w.ConnectString(), coord.WithDialect(d))
+					user, operator := coordtest.Open(t, w.ConnectString(), coord.WithDialect(d)), coordtest.Open(t, w.ConnectString(),
+						coord.WithDialect(d))
 					own, others := tenants(t, user, at)[name], tenants(t, operator, at)[name]
 					require.NoError(t, others.remove(coordtest.Limited(t)), "there is nothing")
 					leave := own.use(t)
@@ -230,7 +235,9 @@ func TestRemoveIsRefusedIfSomebodyComesBetweenItsLookAndItsDeletion(t *testing.T
 				operator, comer := b.Open(), b.Open()
 				numbers := must(slots.New(operator, "/r", 2))
 				require.NoError(b, coordtest.Acquire(b, numbers).Release(b.Context()))
-				late := b.Server.Inject(zkembed.Match{Session: operator.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
+				late := b.Server.Inject(zkembed.Match{
+					Session: operator.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1,
+				}, zkembed.Delay(time.Second))
 				removed := coordtest.Go(func() error { return numbers.Remove(b.Context()) })
 				<-late.Struck()
 				come(b, comer)
@@ -248,7 +255,8 @@ func TestRemoveTellsOfEveryRequestThatFailed(t *testing.T) {
 		operator := b.Open()
 		sem := must(semaphore.New(operator, "/r", 2))
 		require.NoError(b, coordtest.Acquire(b, sem).Release(b.Context()))
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/r/"}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/r/"},
+			zkembed.ReplyError(zkembed.CodeNoAuth))
 		err := sem.Remove(b.Context())
 		var all *multierror.Error
 		require.ErrorAs(b, err, &all)
@@ -263,7 +271,9 @@ func TestRemoveThatIsRefusedHasDeletedNothing(t *testing.T) {
 		operator, comer := b.Open(), b.Open()
 		sem := must(semaphore.New(operator, "/r", 2))
 		require.NoError(b, coordtest.Acquire(b, sem).Release(b.Context()))
-		late := b.Server.Inject(zkembed.Match{Session: operator.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1}, zkembed.Delay(time.Second))
+		late := b.Server.Inject(zkembed.Match{
+			Session: operator.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/r", Times: 1,
+		}, zkembed.Delay(time.Second))
 		removed := coordtest.Go(func() error { return sem.Remove(b.Context()) })
 		<-late.Struck()
 		coordtest.Acquire(b, must(semaphore.New(comer, "/r", semaphore.Stored)))
@@ -295,7 +305,10 @@ func TestRemoveOfManyNodesDeletesThemAll(t *testing.T) {
 		c := b.Open(coord.WithMaxPacket(20_000))
 		ledger := must(once.New(c, "/r"))
 		for i := range 300 {
-			require.NoError(b, coordtest.Err(ledger.Do(b.Context(), strings.Repeat("k", 100)+strconv.Itoa(i), func(context.Context, *once.Run) ([]byte, error) { return nil, nil })))
+			require.NoError(b,
+				coordtest.Err(
+					ledger.Do(b.Context(), strings.Repeat("k", 100)+strconv.Itoa(i),
+						func(context.Context, *once.Run) ([]byte, error) { return nil, nil })))
 		}
 		begun, _, err := ledger.Begin(b.Context(), "one more")
 		require.NoError(b, err)
@@ -323,7 +336,9 @@ func TestF78WhoeverComesWhileARecipeIsRemovedIsServed(t *testing.T) {
 		var removing, coming sync.WaitGroup
 		var removed atomic.Int64
 		operator := client()
-		for _, remove := range []func(context.Context) error{sem(operator).Remove, numbers(operator).Remove, items(operator).Remove} {
+		for _, remove := range []func(context.Context) error{
+			sem(operator).Remove, numbers(operator).Remove, items(operator).Remove,
+		} {
 			removing.Go(func() {
 				for ctx.Err() == nil {
 					err := remove(ctx)
@@ -389,7 +404,9 @@ func TestTheServersOwnNodesAreNoRecipes(t *testing.T) {
 		c := b.Open()
 		for _, at := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config/x"} {
 			require.ErrorContains(b, recipe.Check(c, at), "the servers keep nodes of their own")
-			require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString()+at, coord.WithDialer(b.Server.DialContext))), coord.ErrInvalid)
+			require.ErrorIs(b,
+				coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString()+at, coord.WithDialer(b.Server.DialContext))),
+				coord.ErrInvalid)
 		}
 		require.NoError(b, recipe.Check(c, "/zookeepers"))
 		require.NoError(b, recipe.Check(c, "/app/zookeeper"))
@@ -415,7 +432,8 @@ func TestF78ARecipeLeavesAsManyNodesAsTheDocumentSays(t *testing.T) {
 						left = append(left, node.Path)
 					}
 				}
-				assert.True(b, strings.Contains(document, fmt.Sprintf("| %s | %d | ", name, len(left))), "%s leaves %d nodes: %q", name, len(left), left)
+				assert.True(b, strings.Contains(document, fmt.Sprintf("| %s | %d | ", name, len(left))), "%s leaves %d nodes: %q",
+					name, len(left), left)
 			})
 		})
 	}

@@ -117,11 +117,13 @@ var vains = map[string]vain{
 			takesNumber(b, holder)
 			require.NoError(b, takesNumber(b, holder, slots.Durable("away", time.Hour)).Release(b.Context()))
 		},
-		waitsForNumber(), `acquire /r: context deadline exceeded; held by "ID"; 1 of 2 numbers, and the rest is kept for owners that are away`,
+		waitsForNumber(),
+		`acquire /r: context deadline exceeded; held by "ID"; 1 of 2 numbers, and the rest is kept for owners that are away`,
 	},
 	"slots, one's own": {
 		func(b coordtest.Bubble, holder *coord.Client) { takesNumber(b, holder, slots.Durable("me", 0)) },
-		waitsForNumber(slots.Durable("me", 0)), `acquire /r: context deadline exceeded; the number of "me", 0, is held by "ID"`,
+		waitsForNumber(slots.Durable("me", 0)),
+		`acquire /r: context deadline exceeded; the number of "me", 0, is held by "ID"`,
 	},
 	"barrier": {
 		func(b coordtest.Bubble, holder *coord.Client) {

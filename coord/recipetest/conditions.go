@@ -31,7 +31,9 @@ func conditions[R any](call Call[R]) []condition[R] {
 		all = append(
 			all,
 			condition[R]{"lost request", func(w *world[R], call Call[R]) { madeGood(w, call, zkembed.Drop(), false) }},
-			condition[R]{"lost reply", func(w *world[R], call Call[R]) { madeGood(w, call, zkembed.LoseReply(), call.Unconfirmed) }},
+			condition[R]{
+				"lost reply", func(w *world[R], call Call[R]) { madeGood(w, call, zkembed.LoseReply(), call.Unconfirmed) },
+			},
 			condition[R]{"throttled", func(w *world[R], call Call[R]) {
 				madeGood(w, call, zkembed.ReplyError(zkembed.CodeThrottledOp), false)
 			}},
@@ -41,14 +43,19 @@ func conditions[R any](call Call[R]) []condition[R] {
 	}
 	others := call.Block != nil || call.Unblock != nil
 	if call.Waits || others {
-		all = append(all, condition[R]{"waiting, context ended", waitGivenUp[R]}, condition[R]{"waiting, closed client", waitClosed[R]})
+		all = append(all, condition[R]{"waiting, context ended", waitGivenUp[R]},
+			condition[R]{"waiting, closed client", waitClosed[R]})
 	}
 	if others {
 		all = append(
 			all,
 			condition[R]{"waiting, until its turn comes", goesOn(func(*waiter[R]) {})},
-			condition[R]{"waiting, lost connection", goesOn(func(at *waiter[R]) { _ = at.server.DropConn(at.client.Info().SessionID) })},
-			condition[R]{"waiting, session ended", goesOn(func(at *waiter[R]) { _ = at.server.ExpireSession(at.client.Info().SessionID) })},
+			condition[R]{
+				"waiting, lost connection", goesOn(func(at *waiter[R]) { _ = at.server.DropConn(at.client.Info().SessionID) }),
+			},
+			condition[R]{
+				"waiting, session ended", goesOn(func(at *waiter[R]) { _ = at.server.ExpireSession(at.client.Info().SessionID) }),
+			},
 			condition[R]{"waiting, cut off while its turn comes", cutOff[R]},
 		)
 	}
@@ -215,7 +222,8 @@ func sessionEnded[R any](w *world[R], call Call[R]) {
 // that it may have been carried out.
 func (u *user[R]) survived(call Call[R], err error) {
 	u.Helper()
-	if err != nil && !(call.Holds && errors.Is(err, coord.ErrLost)) && !((call.Once || call.Unconfirmed) && errors.Is(err, coord.ErrUnconfirmed)) {
+	if err != nil && !(call.Holds && errors.Is(err, coord.ErrLost)) &&
+		!((call.Once || call.Unconfirmed) && errors.Is(err, coord.ErrUnconfirmed)) {
 		u.Errorf("the call returns %v", err)
 	}
 	if err != nil {
@@ -256,7 +264,8 @@ func cost[R any](w *world[R], call Call[R]) {
 	time.Sleep(2 * trip) // for what is done in the background
 	spent := w.server.SessionCounts(u.client.Info().SessionID).Since(before)
 	if spent.Total() != call.Requests || trips != call.RoundTrips {
-		w.Errorf("the call costs %d requests and %d round trips, not %d and %d: %v", spent.Total(), trips, call.Requests, call.RoundTrips, spent)
+		w.Errorf("the call costs %d requests and %d round trips, not %d and %d: %v", spent.Total(), trips, call.Requests,
+			call.RoundTrips, spent)
 	}
 	late.Remove()
 	u.done(call)

@@ -55,8 +55,15 @@ func table() recipetest.Recipe[*notes] {
 			return n.client.Wait(ctx, nil)
 		}},
 		Calls: []recipetest.Call[*notes]{
-			{Name: "Leave", Do: leave, Requests: 6, RoundTrips: 6, Done: func(ctx context.Context, n *notes) error { return n.one(ctx) }},
-			{Name: "Wait", Do: func(ctx context.Context, n *notes) error { return n.wait(ctx) }, Ready: leave, Unblock: leave, Op: "wait", Requests: 1, RoundTrips: 1},
+			{
+				Name: "Leave", Do: leave, Requests: 6, RoundTrips: 6, Done: func(ctx context.Context, n *notes) error {
+					return n.one(ctx)
+				},
+			},
+			{
+				Name: "Wait", Do: func(ctx context.Context, n *notes) error { return n.wait(ctx) }, Ready: leave, Unblock: leave,
+				Op: "wait", Requests: 1, RoundTrips: 1,
+			},
 		},
 	}
 }
@@ -72,7 +79,9 @@ var faults = map[string]struct {
 		r.New = func(c *coord.Client, path string) (*notes, error) { return &notes{c, path}, nil }
 	}},
 	"asks before it refuses": {"refused", func(r *recipetest.Recipe[*notes]) {
-		r.Refused["leave and look"] = func(ctx context.Context, n *notes) error { return errors.Join(n.leave(ctx), coord.ErrInvalid) }
+		r.Refused["leave and look"] = func(ctx context.Context, n *notes) error {
+			return errors.Join(n.leave(ctx), coord.ErrInvalid)
+		}
 	}},
 	"asks though the context has ended": {"Leave/context_ended", func(r *recipetest.Recipe[*notes]) {
 		r.Calls[0].Do = func(ctx context.Context, n *notes) error {
@@ -165,7 +174,8 @@ func TestARecipeThatIsWrongFails(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestARecipeThatIsWrongFails$/^"+strings.ReplaceAll(fault.subtest, "/", "$/^")+"$")
+			cmd := exec.Command(os.Args[0],
+				"-test.run=^TestARecipeThatIsWrongFails$/^"+strings.ReplaceAll(fault.subtest, "/", "$/^")+"$")
 			cmd.Env = append(os.Environ(), "RECIPETEST_FAULT="+name)
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL: TestARecipeThatIsWrongFails/"+fault.subtest) {

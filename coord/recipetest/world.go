@@ -69,7 +69,8 @@ func (w *world[R]) fresh() string {
 // user opens a client that uses the recipe at a path.
 func (w *world[R]) user(path string) *user[R] {
 	w.Helper()
-	c, err := coord.Open(w.ctx, w.server.ConnectString(), coord.WithSessionTimeout(timeout), coord.WithDialer(w.server.DialContext))
+	c, err := coord.Open(w.ctx, w.server.ConnectString(), coord.WithSessionTimeout(timeout),
+		coord.WithDialer(w.server.DialContext))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -102,7 +102,8 @@ func TestAReleaseWakesOnlyThoseWhoseTurnComes(t *testing.T) {
 		held = append(held, coordtest.Had(t, turns[i]))
 		require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1}, c.since())
 	}
-	require.Equal(t, len(readers)+1, s.w.Embedded().Counts().Since(before)[zkembed.OpNotify], "and the holder hears of its own node")
+	require.Equal(t, len(readers)+1, s.w.Embedded().Counts().Since(before)[zkembed.OpNotify],
+		"and the holder hears of its own node")
 	release(t, held[:3]...)
 	require.Zero(t, writer.since().Total()+last.since().Total(), "readers that leave early wake no waiter")
 	release(t, held[3])

@@ -177,7 +177,9 @@ func downgraded(h *coord.Hold) func(ctx context.Context) (*coord.Hold, error) {
 func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struct{}) <-chan grant {
 	s.Helper()
 	// Also the transaction that a client repeats which was quick to come back.
-	held := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Times: proxy.Always, Do: proxy.Hold(arrive)})
+	held := s.w.Proxy().Inject(proxy.Fault{
+		On: []int32{proxy.OpMulti}, Path: s.path, Times: proxy.Always, Do: proxy.Hold(arrive),
+	})
 	done := coordtest.Begin(ctx, downgraded(h))
 	zktest.Receive(s, coordtest.Soon, held.First(), "the transaction is sent")
 	return done

@@ -34,7 +34,8 @@ func TestAWaiterThatLosesItsNodeOrItsSessionJoinsAgain(t *testing.T) {
 				old, line := c.Info().SessionID, s.line()
 				s.watch(line, 1)
 				lose(s, c, s.path+"/"+line[1])
-				zktest.Eventually(s, coordtest.Soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] }, "it joins again")
+				zktest.Eventually(s, coordtest.Soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] },
+					"it joins again")
 				waiting(s.T, waiter)
 				release(s.T, h)
 				got := coordtest.Had(s.T, waiter)
@@ -93,7 +94,8 @@ func TestAContenderThatCannotBeHonouredIsRefused(t *testing.T) {
 		sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 			l := s.lock()
 			release(s.T, coordtest.Acquire(s.T, l.ReadSide())) // makes the directory
-			require.NoError(s, coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
+			require.NoError(s,
+				coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
 			_, err := side(l).Acquire(coordtest.Limited(s.T))
 			require.ErrorIs(s, err, coord.ErrForeign)
 			require.ErrorContains(s, err, node)

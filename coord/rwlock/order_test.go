@@ -188,7 +188,8 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 		require.ErrorContains(s, err, s.path)
 
 		writer := s.joins(s.lock().WriteSide())
-		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy, "a writer waits that came earlier")
+		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy,
+			"a writer waits that came earlier")
 		release(s.T, r, again)
 		writes := coordtest.Had(s.T, writer)
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy)

@@ -28,7 +28,8 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			release(s.T, r)
 			h := coordtest.Call(s, l.AcquireWrite)
 			r = coordtest.Call(s, downgraded(h))
-			require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrInvalid, "after a downgrade, too")
+			require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrInvalid,
+				"after a downgrade, too")
 			release(s.T, r)
 		}
 	})

@@ -21,7 +21,8 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 			require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, h.Node()))
 			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			require.NoError(s, h.Err(), "the holder decides")
-			gone := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
+			gone := coordtest.Go(
+				func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 			release(s.T, h)
 			require.NoError(s, zktest.Receive(s, coordtest.Soon, gone, "the answer"))
 
@@ -58,7 +59,8 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 	each(t, func(s scene) {
 		admin, c := coordtest.Open(s.T, s.w.ConnectString()), coordtest.Open(s.T, s.w.ConnectString())
 		h := coordtest.Acquire(s.T, rw(s.T, c, s.path).WriteSide())
-		asked := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
+		asked := coordtest.Go(
+			func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 		r := coordtest.Call(s, downgraded(h))
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, asked, "the answer"))

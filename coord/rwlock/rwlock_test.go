@@ -40,7 +40,8 @@ func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
 func TestWhatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 	c := coordtest.Open(t, zktest.NewEmbedded(t).ConnectString())
 	for path, message := range map[string]string{
-		"": "empty", "lock": "start with /", "/": "root", "/a/": "end with /", "/a//b": "empty", "/a/../b": `".."`, "/a\x00": "does not allow",
+		"": "empty", "lock": "start with /", "/": "root", "/a/": "end with /", "/a//b": "empty", "/a/../b": `".."`,
+		"/a\x00": "does not allow",
 	} {
 		_, err := rwlock.New(c, path)
 		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)

@@ -18,7 +18,8 @@ import (
 // that loses its place in the queue, or a lease, is followed by another.
 func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (holds []*coord.Hold, err error) {
 	if n < 1 {
-		return nil, recipe.Failure(s.client, op, s.path, fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
+		return nil, recipe.Failure(s.client, op, s.path,
+			fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
 	}
 	err = recipe.Retry(ctx, s.client, func(ctx context.Context) (err error) {
 		for {
@@ -147,7 +148,9 @@ func (s *Semaphore) stand(ctx context.Context, n int, exclusive bool) (made []*c
 // await waits until there is room for our leases; a try does not wait. made
 // is the limit that the leases were made for: a lease made for 1 has a token,
 // and must be granted by that limit.
-func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coord.Hold, names []string, made int, try bool) error {
+func (s *Semaphore) await(
+	ctx context.Context, queue *coord.Hold, leases []*coord.Hold, names []string, made int, try bool,
+) error {
 	return s.client.Wait(ctx, func(v *coord.View) (bool, error) {
 		limit, err := s.look(ctx, v, len(leases))
 		if err == nil && made == 1 && limit > 1 {

@@ -26,7 +26,8 @@ func TestAWaiterWhoseNodesAreDeletedQueuesAgain(t *testing.T) {
 			zktest.Eventually(s, coordtest.Soon, func() bool {
 				exists, _, err := s.w.Admin().Exists(node)
 				require.NoError(s, err)
-				return !exists && len(coordtest.Children(s, s.w, s.Queue.Dir)) == 2 && len(coordtest.Children(s, s.w, s.Leases.Dir)) == 2
+				return !exists && len(coordtest.Children(s, s.w, s.Queue.Dir)) == 2 &&
+					len(coordtest.Children(s, s.w, s.Leases.Dir)) == 2
 			}, "both queue again, and one waits for a lease")
 			require.Empty(s, first)
 			require.Empty(s, second)
@@ -192,7 +193,8 @@ func TestAnAcquireThatLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T
 		granted := acquireN(s.Context(), s.of(s.open(p.Addr()), 1), 1)
 		zktest.Receive(s, coordtest.Soon, held.First(), "our lease is made and counted")
 		require.NoError(s, w.Admin().Delete(s.Queue.Dir+"/"+coordtest.Children(s, w, s.Queue.Dir)[0], -1))
-		kazoo, err := w.Admin().Create(s.Leases.Dir+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		kazoo, err := w.Admin().Create(s.Leases.Dir+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral,
+			zk.WorldACL(zk.PermAll))
 		require.NoError(s, err)
 		close(goOn)
 		s.nodes(s.Queue.Dir, 1)

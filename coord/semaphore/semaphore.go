@@ -186,11 +186,13 @@ const Kind string = layout.Lease
 // Kazoo's has no number.
 func (s *Semaphore) makeLease(ctx context.Context, exclusive, list bool) (h *coord.Hold, names []string, err error) {
 	if !s.nodes.Kazoo {
-		return recipe.Join(ctx, s.client, &coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
+		return recipe.Join(ctx, s.client,
+			&coord.Spec{Line: s.nodes.Leases, Kind: Kind, Recipe: s.path, Exclusive: exclusive, Unlisted: !list})
 	}
 	var id [layout.GUIDBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
-	h, err = recipe.AcquireName(ctx, s.client, coord.NameSpec{Path: s.nodes.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: s.path, Exclusive: exclusive})
+	h, err = recipe.AcquireName(ctx, s.client,
+		coord.NameSpec{Path: s.nodes.Leases.Dir + "/" + hex.EncodeToString(id[:]), Recipe: s.path, Exclusive: exclusive})
 	if err == nil && list {
 		if names, err = s.client.Children(ctx, s.nodes.Leases.Dir); err != nil {
 			h.Abandon()
@@ -217,7 +219,8 @@ func decode(data []byte, at layout.SemaphoreNodes) (limit int, err error) {
 		limit = int(int32(binary.BigEndian.Uint32(data)))
 	}
 	if err != nil || limit < 1 || limit > math.MaxInt32 {
-		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", coord.ErrDisagree, data, at.Limit)
+		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", coord.ErrDisagree,
+			data, at.Limit)
 	}
 	return limit, nil
 }
@@ -240,10 +243,12 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // another program sets a different limit meanwhile, the retry overwrites it.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
-		return recipe.Failure(s.client, "set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
+		return recipe.Failure(s.client, "set limit", s.path,
+			fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
 	err := recipe.Retry(ctx, s.client, func(ctx context.Context) error {
-		return recipe.NewRecord(s.client, s.nodes.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return encode(limit, s.nodes), nil })
+		return recipe.NewRecord(s.client, s.nodes.Limit).
+			Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return encode(limit, s.nodes), nil })
 	})
 	return recipe.Failure(s.client, "set limit", s.path, err)
 }

@@ -199,7 +199,8 @@ func TestAnAcquireOfManyIsNotOvertakenByAcquiresOfFew(t *testing.T) {
 		held := []*coord.Hold{coordtest.Acquire(s, sem), coordtest.Acquire(s, sem), coordtest.Acquire(s, sem)}
 		many := s.wait(s.Context(), s.client(4), 3, 1)
 		few := s.wait(s.Context(), sem, 1, 2)
-		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy, "a lease is free, but it is waited for")
+		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy,
+			"a lease is free, but it is waited for")
 		s.release(held[2])
 		require.Empty(s, few)
 		s.release(held[0])
@@ -343,8 +344,10 @@ func TestALeaseCanBeAskedFor(t *testing.T) {
 func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 	const guid = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 	layouts := map[coord.Dialect]struct{ queue, place, leases, lease, limit, two string }{
-		coord.Curator: {"/locks", `^_c_` + guid + `-lock-\d{10}$`, "/leases", `^_c_` + guid + `-lease-\d{10}$`, "/limit", "\x00\x00\x00\x02"},
-		coord.Kazoo:   {"-__lock__", `^[0-9a-f]{32}__lock__\d{10}$`, "", `^[0-9a-f]{32}$`, "", "2"},
+		coord.Curator: {
+			"/locks", `^_c_` + guid + `-lock-\d{10}$`, "/leases", `^_c_` + guid + `-lease-\d{10}$`, "/limit", "\x00\x00\x00\x02",
+		},
+		coord.Kazoo: {"-__lock__", `^[0-9a-f]{32}__lock__\d{10}$`, "", `^[0-9a-f]{32}$`, "", "2"},
 	}
 	each(t, func(s scene) {
 		want, path := layouts[s.dialect], s.w.Path("semaphore")

@@ -78,7 +78,8 @@ func TestALeaseOfKazoosWhoseSessionIsGivenUpWhileItIsMadeIsMadeAgain(t *testing.
 		s, err := semaphore.New(c, "/s", 2)
 		require.NoError(b, err)
 		b.release(b.hold(s, 1)) // makes the directories
-		making := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/s/", Times: 1}, zkembed.DelayReply(T))
+		making := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/s/", Times: 1},
+			zkembed.DelayReply(T))
 		waiting := b.wait(s, 1)
 		<-making.Struck()
 		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{c.Info().SessionID}})

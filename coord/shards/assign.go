@@ -65,7 +65,8 @@ type assignment struct {
 func (a *assignment) place(at int, may func(seat int) bool) {
 	best := Nobody
 	for i, s := range a.seats {
-		if may(i) && (best == Nobody || closer(s.zone == a.zones[at], a.room[i], a.seats[best].zone == a.zones[at], a.room[best])) {
+		if may(i) &&
+			(best == Nobody || closer(s.zone == a.zones[at], a.room[i], a.seats[best].zone == a.zones[at], a.room[best])) {
 			best = i
 		}
 	}

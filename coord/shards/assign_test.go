@@ -254,12 +254,16 @@ func TestAPlanThatIsNoneIsRefused(t *testing.T) {
 	require.Equal(t, again.encode(), p.encode(), "what is rounded stays")
 	for _, data := range []string{
 		"", "x", "{}", "{}}", "null", "[]", `{"format":1}`, `{"format":1,"keys":[],"owners":[]}`, `{"format":1,"keys":["a"]}`,
-		`{"keys":["a"],"owners":[-1]}`, `{"format":-1,"keys":["a"],"owners":[-1]}`, `{"format":1,"keys":["b","a"],"owners":[-1,-1]}`,
-		`{"format":1,"keys":["a","a"],"owners":[-1,-1]}`, `{"format":1,"keys":[""],"owners":[-1]}`, `{"format":1,"keys":["a"],"owners":[0]}`,
-		`{"format":1,"keys":["a"],"owners":[-2]}`, `{"format":1,"ranges":2,"owners":[-1]}`, `{"format":1,"ranges":999999999,"owners":[-1]}`,
+		`{"keys":["a"],"owners":[-1]}`, `{"format":-1,"keys":["a"],"owners":[-1]}`,
+		`{"format":1,"keys":["b","a"],"owners":[-1,-1]}`,
+		`{"format":1,"keys":["a","a"],"owners":[-1,-1]}`, `{"format":1,"keys":[""],"owners":[-1]}`,
+		`{"format":1,"keys":["a"],"owners":[0]}`,
+		`{"format":1,"keys":["a"],"owners":[-2]}`, `{"format":1,"ranges":2,"owners":[-1]}`,
+		`{"format":1,"ranges":999999999,"owners":[-1]}`,
 		`{"format":1,"keys":["a"],"owners":[-1],"moved":{"first":1,"step":1,"keys":"--"}}`,
 		`{"format":1,"keys":["a"],"owners":[-1],"moved":{"first":1,"step":0,"keys":"-"}}`,
-		`{"format":1,"keys":["a"],"owners":[0],"members":[{"id":"a","weight":-1}]}`, `{"format":1,"keys":["a"],"owners":[0],"members":[{"weight":1}]}`,
+		`{"format":1,"keys":["a"],"owners":[0],"members":[{"id":"a","weight":-1}]}`,
+		`{"format":1,"keys":["a"],"owners":[0],"members":[{"weight":1}]}`,
 	} {
 		_, err := decode([]byte(data))
 		require.ErrorIs(t, err, errNoPlan, data)
@@ -298,7 +302,8 @@ func TestF84PlansOfFullSizeFitIntoTheirNode(t *testing.T) {
 			}
 			members := p.admit(there)
 			require.Len(t, members, len(there))
-			p = p.next(members, "planner", limits{moves: 1, cooldown: 1 << 40}, func(int) bool { return true }, time.Unix(1<<31, 0))
+			p = p.next(members, "planner", limits{moves: 1, cooldown: 1 << 40}, func(int) bool { return true },
+				time.Unix(1<<31, 0))
 			p.Generation, p.Version, p.Room = 1<<62, 1<<62, room
 			for at := range p.Keys {
 				p.Owners[at] = 99

@@ -232,7 +232,8 @@ func TestF80APlanThatSetKeysMakesAgainIsFollowed(t *testing.T) {
 			one := b.start("one", append(opts, keys(10))...)
 			b.start("two", append(opts, keys(10))...)
 			b.settled(10, 2)
-			slow := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(5*time.Second))
+			slow := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}},
+				zkembed.DelayReply(5*time.Second))
 			admin := b.Open()
 			require.NoError(b, admin.Delete(b.Context(), "/shards/plan", -1))
 			require.NoError(b, b.shards(admin).SetKeys(b.Context(), "a", "b", "c"))
@@ -447,7 +448,8 @@ func TestF82AMemberGoesOnThoughTheServersRefuseItsPlan(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one := b.startTelling("one", keys(10))
 		b.settled(10, 1)
-		refused := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan"}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		refused := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan"},
+			zkembed.ReplyError(zkembed.CodeNoAuth))
 		b.start("two", keys(10))
 		e := one.next(b)
 		require.Equal(b, shards.MemberIsDelayed, e.Kind)
@@ -577,7 +579,8 @@ func TestF85AMemberEndsThoughAFunctionHangs(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		release := make(chan struct{})
 		defer close(release)
-		one := b.run(b.Open(), b.hanging("one", "key 0001", release), shards.ID("one"), keys(6), shards.DrainTimeout(5*time.Second))
+		one := b.run(b.Open(), b.hanging("one", "key 0001", release), shards.ID("one"), keys(6),
+			shards.DrainTimeout(5*time.Second))
 		b.settled(6, 1)
 		b.start("two")
 		b.settled(6, 2)

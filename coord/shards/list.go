@@ -42,7 +42,8 @@ func newList(keys []string) (list, error) {
 			return list{}, fmt.Errorf("%w: the list has the key %.40q twice", coord.ErrInvalid, key)
 		}
 		if n := len(nodeName(key)); n == 0 || n > maxName || !utf8.ValidString(key) {
-			return list{}, fmt.Errorf("%w: key %.40q: it must have 1 to %d bytes of UTF-8, %%-escapes counted as in a URL, not %d",
+			return list{}, fmt.Errorf(
+				"%w: key %.40q: it must have 1 to %d bytes of UTF-8, %%-escapes counted as in a URL, not %d",
 				coord.ErrInvalid, key, maxName, n)
 		}
 	}
@@ -81,7 +82,8 @@ func (l list) differs(other list) string {
 		}
 		return fmt.Sprintf("%d, such as %q", len(rest), rest[0])
 	}
-	return fmt.Sprintf("of %d keys here and %d there, only here: %s; only there: %s", len(l.keys), len(other.keys), only(l, other), only(other, l))
+	return fmt.Sprintf("of %d keys here and %d there, only here: %s; only there: %s", len(l.keys), len(other.keys),
+		only(l, other), only(other, l))
 }
 
 // nodeName is the name of the node of a key's lock.

@@ -34,7 +34,9 @@ func (r *run) leaving() bool { return isClosed(r.leave) }
 func (r *run) record() record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rec := record{Format: planFormat, Member: r.self, List: r.known.hash(), Version: r.known.version, Keys: told(r.troubles)}
+	rec := record{
+		Format: planFormat, Member: r.self, List: r.known.hash(), Version: r.known.version, Keys: told(r.troubles),
+	}
 	rec.Leaving = r.leaving()
 	return rec
 }
@@ -51,7 +53,8 @@ func (r *run) changed() {
 func (r *run) terms(ctx context.Context) error {
 	join := func(ctx context.Context) (*coord.Hold, error) {
 		data, _ := json.Marshal(r.record()) // never fails
-		h, _, err := recipe.Join(ctx, r.client, &coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
+		h, _, err := recipe.Join(ctx, r.client,
+			&coord.Spec{Line: r.members().Line, Kind: "member", Recipe: r.path, Data: data, Unlisted: true})
 		return h, err
 	}
 	h, err := join(ctx)
@@ -83,7 +86,8 @@ func (r *run) insist(ctx context.Context, told func(attempt), f func(context.Con
 	for pause := new(backoff); ; {
 		begun := time.Now()
 		err := f(ctx)
-		if err == nil || ctx.Err() != nil || errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrClosed) || errors.As(err, new(refusal)) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrClosed) ||
+			errors.As(err, new(refusal)) {
 			return err
 		}
 		failed := pause.failed(err, time.Since(begun))

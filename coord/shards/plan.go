@@ -26,7 +26,8 @@ type Member struct {
 }
 
 func (m Member) equal(o Member) bool {
-	return m.ID == o.ID && m.Node == o.Node && m.Weight == o.Weight && m.Zone == o.Zone && m.Leaving == o.Leaving && bytes.Equal(m.Data, o.Data)
+	return m.ID == o.ID && m.Node == o.Node && m.Weight == o.Weight && m.Zone == o.Zone && m.Leaving == o.Leaving &&
+		bytes.Equal(m.Data, o.Data)
 }
 
 // takes returns the weight with which a member takes keys.
@@ -185,7 +186,8 @@ func decode(data []byte) (*Plan, error) {
 	var format struct{ Format int }
 	err := json.Unmarshal(data, &format)
 	if err == nil && format.Format > planFormat {
-		return nil, fmt.Errorf("%w: %d, and this version reads %d; upgrade this program, which takes and hands over no keys until then",
+		return nil, fmt.Errorf(
+			"%w: %d, and this version reads %d; upgrade this program, which takes and hands over no keys until then",
 			errNewerPlan, format.Format, planFormat)
 	}
 	read := planData{Plan: p}
@@ -195,7 +197,8 @@ func decode(data []byte) (*Plan, error) {
 	if err == nil && p.Ranges > 0 && p.Ranges <= maxRanges {
 		p.Keys = ranges(p.Ranges)
 	}
-	valid := err == nil && p.Format == planFormat && len(p.Keys) > 0 && p.Keys[0] != "" && len(p.Owners) == len(p.Keys) && p.Version >= 0 &&
+	valid := err == nil && p.Format == planFormat && len(p.Keys) > 0 && p.Keys[0] != "" && len(p.Owners) == len(p.Keys) &&
+		p.Version >= 0 &&
 		!slices.ContainsFunc(p.Owners, func(o int) bool { return o < Nobody || o >= len(p.Members) })
 	for at := 1; valid && at < len(p.Keys); at++ {
 		valid = p.Keys[at-1] < p.Keys[at]
@@ -307,7 +310,8 @@ func (p *Plan) admit(there []record) (members []Member) {
 func (p *Plan) relist(to list) *Plan {
 	next := *p
 	next.Format, next.Generation = planFormat, p.Generation+1
-	next.Version, next.Ranges, next.Keys, next.Owners, next.Moved = to.version, to.ranges, to.keys, make([]int, len(to.keys)), nil
+	next.Version, next.Ranges, next.Keys, next.Owners, next.Moved = to.version, to.ranges, to.keys, make([]int,
+		len(to.keys)), nil
 	for i, key := range to.keys {
 		next.Owners[i] = Nobody
 		if at := p.Place(key); at >= 0 {

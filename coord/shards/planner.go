@@ -42,7 +42,9 @@ func (t *term) lead(ctx context.Context) error {
 	for {
 		err := t.awaitTurn(ctx)
 		for err == nil {
-			if err = p.step(ctx); errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNodeExists) || errors.Is(err, coord.ErrNoNode) {
+			err = p.step(ctx)
+			switch {
+			case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNodeExists), errors.Is(err, coord.ErrNoNode):
 				err = nil // somebody else has changed the plan
 			}
 		}
@@ -145,7 +147,8 @@ func (p *planner) read(v *coord.View) (s state, err error) {
 	if err != nil {
 		return s, err
 	}
-	if first := slices.IndexFunc(there, func(r record) bool { return r.mayPlan(plan) }); first < 0 || there[first].Node != p.node() {
+	first := slices.IndexFunc(there, func(r record) bool { return r.mayPlan(plan) })
+	if first < 0 || there[first].Node != p.node() {
 		return s, errNotFirst
 	}
 	s.version = stat.Version
@@ -188,7 +191,8 @@ func (p *planner) base(plan *Plan, there []record) *Plan {
 		nodes = append(nodes, r.Node)
 	}
 	switch {
-	case base.names(p.node()) && known.version <= base.Version, !base.conflicts(known.hash(), known.version, base.list().hash()):
+	case base.names(p.node()) && known.version <= base.Version, !base.conflicts(known.hash(), known.version,
+		base.list().hash()):
 		return base
 	case known.version > base.Version, !base.isFollowed(nodes):
 		return base.relist(known)

@@ -29,7 +29,9 @@ func memberMain(args []string) {
 	ctx := context.Background()
 	c, err := coord.Open(ctx, args[0], coord.WithSessionTimeout(10*time.Second), coord.WithTick(zktest.DefaultTick))
 	zktest.ExitOn(err)
-	opts := []shards.Option{shards.ID(args[2]), shards.OnEvent(func(e shards.Event) { fmt.Printf("%s: %s\n", e.Kind, e.Key) })}
+	opts := []shards.Option{
+		shards.ID(args[2]), shards.OnEvent(func(e shards.Event) { fmt.Printf("%s: %s\n", e.Kind, e.Key) }),
+	}
 	if len(args) > 3 {
 		opts = append(opts, shards.Keys(args[3:]...))
 	}
@@ -69,7 +71,10 @@ type crew struct {
 }
 
 func newCrew(t *testing.T, w *zktest.World, keys ...string) *crew {
-	c := &crew{T: t, w: w, names: keys, all: map[string]*zktest.ChildProcess{}, has: map[string]string{}, last: map[string]string{}, calls: map[string]int{}, said: map[string]int{}}
+	c := &crew{
+		T: t, w: w, names: keys, all: map[string]*zktest.ChildProcess{}, has: map[string]string{}, last: map[string]string{},
+		calls: map[string]int{}, said: map[string]int{},
+	}
 	for i, id := range []string{"one", "two", "three"} {
 		c.start(id, keys[:len(keys)*(1-min(i, 1))]...) // the first gives the list
 		c.share(i + 1)

@@ -70,19 +70,20 @@ func (s *Shards) bring(ctx context.Context, l list) error {
 // none.
 func (s *Shards) change(ctx context.Context, decide func(*Plan) (*Plan, error)) error {
 	return recipe.Retry(ctx, s.client, func(ctx context.Context) error {
-		return recipe.NewRecord(s.client, s.planNode()).Change(ctx, s.client.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
-			var old *Plan
-			if stat.Czxid != 0 {
-				var err error
-				if old, err = decode(data); errors.Is(err, errNewerPlan) {
-					return nil, err
+		return recipe.NewRecord(s.client, s.planNode()).
+			Change(ctx, s.client.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
+				var old *Plan
+				if stat.Czxid != 0 {
+					var err error
+					if old, err = decode(data); errors.Is(err, errNewerPlan) {
+						return nil, err
+					}
 				}
-			}
-			next, err := decide(old)
-			if err != nil || next == old {
-				return data, err
-			}
-			return next.encode(), s.fits(next, next.Members...)
-		})
+				next, err := decide(old)
+				if err != nil || next == old {
+					return data, err
+				}
+				return next.encode(), s.fits(next, next.Members...)
+			})
 	})
 }

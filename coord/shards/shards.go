@@ -282,10 +282,12 @@ func (s *Shards) Run(ctx context.Context, f Func) error {
 		return recipe.Failure(s.client, "run", s.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
 	}
 	r := &run{
-		Shards: s, f: f, leave: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), known: s.list, troubles: map[string]*trouble{},
+		Shards: s, f: f, leave: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), known: s.list,
+		troubles: map[string]*trouble{},
 	}
 	if !s.runs.CompareAndSwap(nil, r) {
-		return recipe.Failure(s.client, "run", s.path, fmt.Errorf("%w: it runs already; make another Shards for another member", coord.ErrInvalid))
+		return recipe.Failure(s.client, "run", s.path,
+			fmt.Errorf("%w: it runs already; make another Shards for another member", coord.ErrInvalid))
 	}
 	defer close(r.left)
 	defer s.runs.Store(nil)

@@ -38,7 +38,8 @@ func (d *board) crowd(t *testing.T, w *zktest.World, n, perClient, count int, op
 // await waits until the members have an even share of the keys.
 func (d *board) await(count, members int) {
 	d.t.Helper()
-	zktest.Eventually(d.t, 3*coordtest.Soon, func() bool { return d.shared(count, members) }, "%d members share the keys", members)
+	zktest.Eventually(d.t, 3*coordtest.Soon, func() bool { return d.shared(count, members) },
+		"%d members share the keys", members)
 }
 
 func TestMembersShareTheKeys(t *testing.T) {

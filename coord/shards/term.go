@@ -37,7 +37,9 @@ type term struct {
 
 // member is a member once. It reports whether Run is over.
 func (r *run) member(ctx context.Context, h *coord.Hold) (over bool, err error) {
-	t := &term{run: r, hold: h, fresh: r.client.Synced(), told: -1, workers: map[string]*worker{}, yielded: map[string]int64{}}
+	t := &term{
+		run: r, hold: h, fresh: r.client.Synced(), told: -1, workers: map[string]*worker{}, yielded: map[string]int64{},
+	}
 	t.ctx, t.end = context.WithCancel(h.Context(ctx))
 	defer t.end()
 	r.mu.Lock()
@@ -118,12 +120,13 @@ func (t *term) announce(ctx context.Context) error {
 			return nil
 		}
 		err := recipe.Retry(ctx, t.client, func(ctx context.Context) error {
-			return recipe.NewRecord(t.client, t.hold.Node()).Change(ctx, t.hold.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
-				if inspect.IsRevocation(data) { // which is about to be written over
-					t.toLeave()
-				}
-				return json.Marshal(t.record())
-			})
+			return recipe.NewRecord(t.client, t.hold.Node()).
+				Change(ctx, t.hold.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
+					if inspect.IsRevocation(data) { // which is about to be written over
+						t.toLeave()
+					}
+					return json.Marshal(t.record())
+				})
 		})
 		if err != nil {
 			t.changed()
@@ -234,7 +237,8 @@ func (t *term) belongs(v *coord.View, p *Plan) error {
 		if err != nil || !p.isFollowed(names) {
 			return err
 		}
-		return refusal{fmt.Errorf("%w: another list of keys: members have version %d (%s); start without a list, or make it version %d",
+		return refusal{fmt.Errorf(
+			"%w: another list of keys: members have version %d (%s); start without a list, or make it version %d",
 			coord.ErrDisagree, p.Version, known.differs(p.list()), p.Version+1)}
 	}
 	others := slices.Clone(p.Members)

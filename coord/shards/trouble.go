@@ -141,5 +141,6 @@ func (r *run) notReturned() error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d functions have not returned, such as the one of %q", ErrDrainTimeout, len(keys), slices.Min(keys))
+	return fmt.Errorf("%w: %d functions have not returned, such as the one of %q", ErrDrainTimeout, len(keys),
+		slices.Min(keys))
 }

@@ -463,7 +463,9 @@ func TestAPlannerThatDiesWhileItWrites(t *testing.T) {
 				b.start("two", keys(12))
 				b.settled(12, 2)
 				id := one.client.Info().SessionID
-				writing := b.Server.Inject(zkembed.Match{Session: id, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1}, fault)
+				writing := b.Server.Inject(zkembed.Match{
+					Session: id, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1,
+				}, fault)
 				b.start("three", keys(12))
 				<-writing.Struck()
 				begun := time.Now()
@@ -538,7 +540,8 @@ func TestARollingDeploymentBringsANewerList(t *testing.T) {
 		is := old.next(b)
 		require.Equal(b, shards.ListIsNewer, is.Kind)
 		require.ErrorContains(b, is.Err, "version 1")
-		require.ErrorIs(b, b.start("other", keys(11), shards.ListVersion(1)).fails(b), coord.ErrDisagree, "of the same version")
+		require.ErrorIs(b, b.start("other", keys(11), shards.ListVersion(1)).fails(b), coord.ErrDisagree,
+			"of the same version")
 		old.leaves(b)
 		b.start("m0", keys(10), shards.ListVersion(2)) // back
 		b.settled(10, 3)
@@ -645,7 +648,9 @@ func TestAnOldPlanDoesNotTakeAKeyBack(t *testing.T) {
 		one := b.alone(10)
 		b.forget()
 		// It reads the next plan late.
-		slow := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: one.client.Info().SessionID, PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData},
+		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		b.start("two", keys(10))
 		time.Sleep(time.Second)
 		slow.Remove()
@@ -678,7 +683,9 @@ func TestAKeyThatComesBackUnseenIsAskedFor(t *testing.T) {
 		b.start("planner", keys(10), shards.Weight(0))
 		time.Sleep(time.Second)
 		one := b.alone(10)
-		late := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		late := b.Server.Inject(zkembed.Match{
+			Session: one.client.Info().SessionID, PathPrefix: "/shards/plan", Ops: []zkembed.Op{zkembed.OpGetData},
+		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		two := b.start("two", keys(10))
 		b.settled(10, 2)
 		left := coordtest.Go(func() error { return two.Leave(b.Within(time.Minute)) })
@@ -701,7 +708,8 @@ func TestAKeyThatWasAskedForLateGoesBack(t *testing.T) {
 		b.alone(10)
 		c := b.Open()
 		throttled := func(under string, op zkembed.Op) *zkembed.Fault {
-			return b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			return b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: under, Ops: []zkembed.Op{op}},
+				zkembed.ReplyError(zkembed.CodeThrottledOp))
 		}
 		asking := throttled("/shards/keys", zkembed.OpMulti)
 		two := b.with(c, "two", keys(10))
@@ -728,7 +736,8 @@ func TestAKeyThatWasAskedForLateGoesBackToItsOwnerThatAsks(t *testing.T) {
 		b.alone(10)
 		c, admin := b.Open(), b.shards(b.Open())
 		throttled := func(under string, op zkembed.Op) *zkembed.Fault {
-			return b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: under, Ops: []zkembed.Op{op}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+			return b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, PathPrefix: under, Ops: []zkembed.Op{op}},
+				zkembed.ReplyError(zkembed.CodeThrottledOp))
 		}
 		asking := throttled("/shards/keys", zkembed.OpMulti)
 		b.with(c, "two", keys(10))
@@ -759,7 +768,9 @@ func TestAKeyThatWasAskedForLateGoesBackToItsOwnerThatAsks(t *testing.T) {
 func TestAPlanIsWrittenForTheOneThatWasRead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one := b.alone(10)
-		writing := b.Server.Inject(zkembed.Match{Session: one.client.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1}, zkembed.Delay(5*time.Second))
+		writing := b.Server.Inject(zkembed.Match{
+			Session: one.client.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/shards/plan", Times: 1,
+		}, zkembed.Delay(5*time.Second))
 		two := b.start("two")
 		<-writing.Struck()
 		require.NoError(b, two.SetKeys(b.Context(), "a", "b"))
@@ -778,7 +789,8 @@ func TestAMemberWithAnotherListGetsNoKey(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		one := b.alone(10)
-		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData, zkembed.OpExists}}, zkembed.DelayReply(2*time.Second))
+		b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData, zkembed.OpExists}},
+			zkembed.DelayReply(2*time.Second))
 		wrong := b.with(c, "wrong", keys(4))
 		time.Sleep(time.Second)
 		plan, _ := b.plans(one.Shards)
@@ -919,7 +931,8 @@ func TestManyKeysOverManyMembers(t *testing.T) {
 			begun, real = time.Now(), realTime()
 			change.do()
 			b.settled(*manyKeys, change.n)
-			b.Logf("%s: %v, %d moves, without an owner for at most %v, in %v", change.name, time.Since(begun), b.moves, b.gap, realTime()-real)
+			b.Logf("%s: %v, %d moves, without an owner for at most %v, in %v", change.name, time.Since(begun), b.moves, b.gap,
+				realTime()-real)
 			require.LessOrEqual(b, b.moves, *manyKeys/(n-1)+1)
 		}
 	})

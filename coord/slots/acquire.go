@@ -250,7 +250,8 @@ func (a *attempt) mark(ctx context.Context, now *State, clock time.Time) error {
 	if !now.Away.IsZero() {
 		return nil
 	}
-	err := recipe.Retry(ctx, a.Slots.client, func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })
+	err := recipe.Retry(ctx, a.Slots.client,
+		func(ctx context.Context) error { return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true}) })
 	now.Away = clock
 	now.version++
 	return err
@@ -324,8 +325,10 @@ func (a *attempt) compare(ctx context.Context) (wait func()) {
 		}
 		now := State{Number: held[len(held)-1]}
 		if err := a.describe(ctx, a.Slots.client, &now); err == nil && now.N > 0 && now.N != a.n {
-			recipe.ReportOnce(a.Slots.client, slog.LevelWarn, event.Event{Kind: event.Differs, Path: string(a.nodes), Err: fmt.Errorf(
-				"a holder was told that there are %d slots here; this client, %d: each is given numbers below its own", now.N, a.n)})
+			recipe.ReportOnce(a.Slots.client, slog.LevelWarn,
+				event.Event{Kind: event.Differs, Path: string(a.nodes), Err: fmt.Errorf(
+					"a holder was told that there are %d slots here; this client, %d: each is given numbers below its own",
+					now.N, a.n)})
 		}
 	})
 	return asking.Wait

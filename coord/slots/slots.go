@@ -74,7 +74,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Slots, erro
 		return nil, err
 	}
 	if n < 1 {
-		return nil, &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: %d slots: it must be at least 1", coord.ErrInvalid, n)}
+		return nil, &coord.OpError{
+			Op: "new", Path: path, Err: fmt.Errorf("%w: %d slots: it must be at least 1", coord.ErrInvalid, n),
+		}
 	}
 	s := &Slots{client: client, nodes: layout.SlotNodes(path), n: n}
 	return s, recipe.Configure(s, path, opts)
@@ -185,7 +187,8 @@ func (s *Slots) list(ctx context.Context, c *coord.Client) (all []State, err err
 
 // describe reads the node of a number's holder, if there still is one.
 func (s *Slots) describe(ctx context.Context, c *coord.Client, now *State) error {
-	holders, err := inspect.Describe(ctx, c, s.nodes.Held(), []coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Info().Dialect}})
+	holders, err := inspect.Describe(ctx, c, s.nodes.Held(),
+		[]coord.Contender{{Name: name(now.Number), Kind: Kind, Dialect: c.Info().Dialect}})
 	for _, h := range holders {
 		h.Holds = true
 		h.Owner, now.N = said(h.Owner)

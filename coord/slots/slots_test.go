@@ -315,8 +315,14 @@ func TestTheFirstThatComesWithAnotherNumberOfSlotsReportsThatOnce(t *testing.T) 
 		release(s, first)
 		first = has(s, one, 0) // its own number
 		require.Equal(s, map[string][]string{
-			"more": {s.W.Path("ids") + ": a holder was told that there are 2 slots here; this client, 3: each is given numbers below its own"},
-			"one":  {s.W.Path("ids") + ": a holder was told that there are 3 slots here; this client, 2: each is given numbers below its own"},
+			"more": {
+				s.W.Path("ids") +
+					": a holder was told that there are 2 slots here; this client, 3: each is given numbers below its own",
+			},
+			"one": {
+				s.W.Path("ids") +
+					": a holder was told that there are 3 slots here; this client, 2: each is given numbers below its own",
+			},
 		}, told)
 		release(s, first, second)
 	})

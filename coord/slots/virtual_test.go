@@ -91,7 +91,9 @@ func TestAnOwnerThatReturnsIsNotNotedAsAway(t *testing.T) {
 		a := of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
 		release(b, acquired(b, a))
 		other := b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Times: 1}, zkembed.Delay(coordtest.T/6))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Times: 1,
+		}, zkembed.Delay(coordtest.T/6))
 		noting := coordtest.Go(func() error { return coordtest.Err(of(b, other, "/ids", 1).TryAcquire(b.Context())) })
 		<-slow.Struck()
 		slot := acquired(b, a)
@@ -161,7 +163,8 @@ func TestAClientDoesNotTakeTheNodeOfOneCallForThatOfAnother(t *testing.T) {
 		c := b.Open()
 		pool := of(b, c, "/ids", 1)
 		release(b, acquired(b, pool)) // makes the directories
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1},
+			zkembed.Drop())
 		var tries [4]<-chan granted
 		for i := range tries {
 			tries[i] = coordtest.Begin(b.Context(), pool.TryAcquire)
@@ -203,7 +206,9 @@ func TestNobodyIsGivenANumberThatHasBecomeAnOwners(t *testing.T) {
 		other := b.Open()
 		pool := of(b, other, "/ids", 1)
 		release(b, acquired(b, pool))
-		slow := b.Server.Inject(zkembed.Match{Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1,
+		}, zkembed.Delay(coordtest.T/6))
 		trying := coordtest.Go(func() error { return coordtest.Err(pool.TryAcquire(b.Context())) })
 		<-slow.Struck()
 		release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
@@ -217,7 +222,9 @@ func TestTwoTriesOfOneNameTakeOneNumber(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		release(b, acquired(b, of(b, b.Open(), "/ids", 2))) // makes the directories
 		one, two := b.Open(), b.Open()
-		slow := b.Server.Inject(zkembed.Match{Session: two.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: two.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/ids/held", Times: 1,
+		}, zkembed.Delay(coordtest.T/6))
 		other := of(b, two, "/ids", 2, slots.Durable("a", 0))
 		trying := coordtest.Begin(b.Context(), other.TryAcquire)
 		<-slow.Struck()
@@ -243,9 +250,12 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 		time.Sleep(time.Second)
 		second := begin(b.Context(), of(b, b.Open(), "/ids", 1))
 		time.Sleep(time.Second)
-		lost := b.Server.Inject(zkembed.Match{Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Func: func(r zkembed.Request) bool {
-			return len(r.Parts) == operations
-		}, Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti},
+			PathPrefix: "/ids", Func: func(r zkembed.Request) bool {
+				return len(r.Parts) == operations
+			}, Times: 1,
+		}, zkembed.LoseReply())
 		release(b, owned)
 		slot := coordtest.Had(b, first)
 		require.Equal(b, 1, lost.Fired())
@@ -262,7 +272,8 @@ func TestAnOwnerIsForgottenThoughTheDirectoryOfHoldersGoes(t *testing.T) {
 		coordtest.InBubble(t, func(b coordtest.Bubble) {
 			c := b.Open()
 			release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
-			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/ids/held", Times: 1}, zkembed.DelayReply(2*time.Second))
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/ids/held", Times: 1},
+				zkembed.DelayReply(2*time.Second))
 			time.AfterFunc(delay, func() { b.Server.Reap() })
 			time.Sleep(time.Millisecond)
 			require.NoError(b, of(b, c, "/ids", 1).Forget(b.Context(), "a"), when)

@@ -32,7 +32,9 @@ func increment(now value.State) ([]byte, error) {
 
 // count makes changes for a while, each some time after the one before, and
 // returns how many.
-func count(b coordtest.Bubble, c *coord.Client, pause, last time.Duration, change func(context.Context, *value.Value) error) (n int) {
+func count(
+	b coordtest.Bubble, c *coord.Client, pause, last time.Duration, change func(context.Context, *value.Value) error,
+) (n int) {
 	v, ctx := of(b, c, "/v"), b.Within(last)
 	for ; ; n++ {
 		if err := change(ctx, v); err != nil {

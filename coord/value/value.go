@@ -115,7 +115,8 @@ func (v *Value) Set(ctx context.Context, data []byte) error {
 func (v *Value) TrySet(ctx context.Context, read State, data []byte) error {
 	return v.Change(ctx, func(now State) ([]byte, error) {
 		if now.Version != read.Version {
-			return nil, recipe.Failure(v.client, "set", v.path, fmt.Errorf("%w: it was changed at %v", coord.ErrBadVersion, now.Modified))
+			return nil, recipe.Failure(v.client, "set", v.path,
+				fmt.Errorf("%w: it was changed at %v", coord.ErrBadVersion, now.Modified))
 		}
 		return data, nil
 	})
@@ -126,7 +127,8 @@ func (v *Value) TrySet(ctx context.Context, read State, data []byte) error {
 // session, or that has children, such as the turn of a client that changes it,
 // is not deleted ([coord.ErrBusy]): see [recipe.Remove].
 func (v *Value) Remove(ctx context.Context) error {
-	return recipe.Remove(ctx, v.client, recipe.Tree{Root: v.path, Parts: []recipe.Part{recipe.Turns}}, recipe.Tree{Root: guards(v.path), Parts: []recipe.Part{{Nodes: "*"}}})
+	return recipe.Remove(ctx, v.client, recipe.Tree{Root: v.path, Parts: []recipe.Part{recipe.Turns}},
+		recipe.Tree{Root: guards(v.path), Parts: []recipe.Part{{Nodes: "*"}}})
 }
 
 // Observe yields the value: now, and again at each change. The state is zero

@@ -29,7 +29,8 @@ func replica(ctx context.Context, r *stage.Replica) error {
 	// Without CatchUp, only the last of the slots that came due while nobody
 	// ran them would be run late, and the others left out.
 	c, err := cron.New(r.Client, "/example/cron", everyTwoSeconds{}, cron.CatchUp(100, 0),
-		cron.MaxHold(10*time.Minute, 30*time.Second), cron.StopGrace(30*time.Second)) // a slot that hangs blocks the next ones
+		cron.MaxHold(10*time.Minute, 30*time.Second),
+		cron.StopGrace(30*time.Second)) // a slot that hangs blocks the next ones
 	if err != nil {
 		return err
 	}

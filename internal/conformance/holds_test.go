@@ -42,11 +42,24 @@ func mutex(t *testing.T) {
 			}
 			return invalid(errs...)
 		},
-		c{Name: "Acquire", Done: inLine(1), Op: "acquire", Do: acquire, Ready: again, Block: acquire, Requests: 2, RoundTrips: 1},
-		c{Name: "TryAcquire", Done: inLine(1), Op: "try", Do: as.keeps((*lock.Mutex).TryAcquire), Ready: again, Requests: 3, RoundTrips: 2},
-		c{Name: "Do", Done: inLine(0), Op: "acquire", Do: as.does(func(m *lock.Mutex, ctx context.Context) error { return m.Do(ctx, nothing) }), Ready: again, Block: acquire, Requests: 3, RoundTrips: 2},
+		c{
+			Name: "Acquire", Done: inLine(1), Op: "acquire", Do: acquire, Ready: again, Block: acquire, Requests: 2,
+			RoundTrips: 1,
+		},
+		c{
+			Name: "TryAcquire", Done: inLine(1), Op: "try", Do: as.keeps((*lock.Mutex).TryAcquire), Ready: again, Requests: 3,
+			RoundTrips: 2,
+		},
+		c{
+			Name: "Do", Done: inLine(0), Op: "acquire",
+			Do: as.does(func(m *lock.Mutex, ctx context.Context) error { return m.Do(ctx, nothing) }), Ready: again,
+			Block: acquire, Requests: 3, RoundTrips: 2,
+		},
 		c{Name: "Contenders", Do: as.does(only((*lock.Mutex).Contenders)), Ready: acquire, Requests: 2, RoundTrips: 2},
-		c{Name: "Release", Done: inLine(0), Op: "release", Do: release, Ready: acquire, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
+		c{
+			Name: "Release", Done: inLine(0), Op: "release", Do: release, Ready: acquire, Ends: true, Holds: true, Requests: 1,
+			RoundTrips: 1,
+		},
 	)
 }
 
@@ -60,37 +73,44 @@ func revocable(t *testing.T) {
 		func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
 			return invalid(o.it.Do(ctx, nil))
 		},
-		c{Name: "Revoke", Ready: acquire, Requests: 3, RoundTrips: 3, Do: func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
-			return inspect.Revoke(ctx, o.c, o.kept.Node())
-		}},
-		c{Name: "Revoked", Ready: acquire, Waits: true, Holds: true, Do: func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
-			h, err := o.it.Acquire(ctx)
-			if err != nil {
-				return err
-			}
-			select {
-			case <-h.Revoked():
-				return h.Release(ctx)
-			case <-h.Done():
-				return recipe.Failure(o.c, "hold", o.path, h.Err())
-			case <-ctx.Done():
-				h.Abandon()
-				return ctx.Err()
-			}
-		}, Unblock: func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
-			holders, err := o.it.Contenders(ctx)
-			if err != nil {
-				return err
-			}
-			return inspect.Revoke(ctx, o.c, holders[0].Node)
-		}},
+		c{
+			Name: "Revoke", Ready: acquire, Requests: 3, RoundTrips: 3,
+			Do: func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
+				return inspect.Revoke(ctx, o.c, o.kept.Node())
+			},
+		},
+		c{
+			Name: "Revoked", Ready: acquire, Waits: true, Holds: true,
+			Do: func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
+				h, err := o.it.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				select {
+				case <-h.Revoked():
+					return h.Release(ctx)
+				case <-h.Done():
+					return recipe.Failure(o.c, "hold", o.path, h.Err())
+				case <-ctx.Done():
+					h.Abandon()
+					return ctx.Err()
+				}
+			}, Unblock: func(ctx context.Context, o *object[*lock.Mutex, *coord.Hold]) error {
+				holders, err := o.it.Contenders(ctx)
+				if err != nil {
+					return err
+				}
+				return inspect.Revoke(ctx, o.c, holders[0].Node)
+			},
+		},
 	)
 }
 
 func sharedLock(t *testing.T) {
 	var as row[*rwlock.Lock, *coord.Hold]
 	type c = recipetest.Call[*object[*rwlock.Lock, *coord.Hold]]
-	read, write, release := as.keeps((*rwlock.Lock).AcquireRead), as.keeps((*rwlock.Lock).AcquireWrite), as.ends((*coord.Hold).Release)
+	read, write, release := as.keeps((*rwlock.Lock).AcquireRead), as.keeps((*rwlock.Lock).AcquireWrite), as.ends(
+		(*coord.Hold).Release)
 	again := both(read, release)
 	as.run(
 		t, func(c *coord.Client, path string) (*rwlock.Lock, error) { return rwlock.New(c, path) },
@@ -100,12 +120,31 @@ func sharedLock(t *testing.T) {
 		},
 		c{Name: "AcquireRead", Op: "acquire", Do: read, Ready: again, Block: write, Requests: 2, RoundTrips: 1},
 		c{Name: "AcquireWrite", Op: "acquire", Do: write, Ready: again, Block: read, Requests: 2, RoundTrips: 1},
-		c{Name: "TryAcquireRead", Op: "try", Do: as.keeps((*rwlock.Lock).TryAcquireRead), Ready: again, Requests: 3, RoundTrips: 2},
-		c{Name: "TryAcquireWrite", Op: "try", Do: as.keeps((*rwlock.Lock).TryAcquireWrite), Ready: again, Requests: 3, RoundTrips: 2},
-		c{Name: "DoRead", Op: "acquire", Do: as.does(func(l *rwlock.Lock, ctx context.Context) error { return l.DoRead(ctx, nothing) }), Ready: again, Block: write, Requests: 3, RoundTrips: 2},
-		c{Name: "DoWrite", Op: "acquire", Do: as.does(func(l *rwlock.Lock, ctx context.Context) error { return l.DoWrite(ctx, nothing) }), Ready: again, Block: write, Requests: 3, RoundTrips: 2},
+		c{
+			Name: "TryAcquireRead", Op: "try", Do: as.keeps((*rwlock.Lock).TryAcquireRead), Ready: again, Requests: 3,
+			RoundTrips: 2,
+		},
+		c{
+			Name: "TryAcquireWrite", Op: "try", Do: as.keeps((*rwlock.Lock).TryAcquireWrite), Ready: again, Requests: 3,
+			RoundTrips: 2,
+		},
+		c{
+			Name: "DoRead", Op: "acquire",
+			Do: as.does(func(l *rwlock.Lock, ctx context.Context) error { return l.DoRead(ctx, nothing) }), Ready: again,
+			Block: write, Requests: 3, RoundTrips: 2,
+		},
+		c{
+			Name: "DoWrite", Op: "acquire",
+			Do: as.does(func(l *rwlock.Lock, ctx context.Context) error { return l.DoWrite(ctx, nothing) }), Ready: again,
+			Block: write, Requests: 3, RoundTrips: 2,
+		},
 		c{Name: "Contenders", Do: as.does(only((*rwlock.Lock).Contenders)), Ready: read, Requests: 2, RoundTrips: 2},
-		c{Name: "Downgrade", Do: as.ends(only(func(h *coord.Hold, ctx context.Context) (*coord.Hold, error) { return rwlock.Downgrade(ctx, h) })), Ready: write, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
+		c{
+			Name: "Downgrade",
+			Do: as.ends(
+				only(func(h *coord.Hold, ctx context.Context) (*coord.Hold, error) { return rwlock.Downgrade(ctx, h) })),
+			Ready: write, Ends: true, Holds: true, Requests: 1, RoundTrips: 1,
+		},
 		c{Name: "Release", Op: "release", Do: release, Ready: read, Ends: true, Holds: true, Requests: 1, RoundTrips: 1},
 	)
 }
@@ -156,18 +195,41 @@ func semaphores(t *testing.T) {
 			}
 			return invalid(errs...)
 		},
-		c{Name: "Acquire", Requests: 5, RoundTrips: 2, Op: "acquire", Do: as.does(only((*semaphore.Semaphore).Acquire)), Ready: again, Block: two},
+		c{
+			Name: "Acquire", Requests: 5, RoundTrips: 2, Op: "acquire", Do: as.does(only((*semaphore.Semaphore).Acquire)),
+			Ready: again, Block: two,
+		},
 		c{Name: "AcquireN", Requests: 6, RoundTrips: 3, Op: "acquire", Do: two, Ready: again, Block: two},
-		c{Name: "TryAcquire", Requests: 3, RoundTrips: 2, Op: "try", Do: as.does(only((*semaphore.Semaphore).TryAcquire)), Ready: again},
-		c{Name: "TryAcquireN", Requests: 4, RoundTrips: 3, Op: "try", Do: as.keeps(func(s *semaphore.Semaphore, ctx context.Context) (*hold.Set, error) { return s.TryAcquireN(ctx, 2) }), Ready: again},
-		c{Name: "Do", Requests: 6, RoundTrips: 3, Op: "acquire", Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.Do(ctx, nothing) }), Ready: again, Block: two},
+		c{
+			Name: "TryAcquire", Requests: 3, RoundTrips: 2, Op: "try", Do: as.does(only((*semaphore.Semaphore).TryAcquire)),
+			Ready: again,
+		},
+		c{
+			Name: "TryAcquireN", Requests: 4, RoundTrips: 3, Op: "try",
+			Do: as.keeps(func(s *semaphore.Semaphore, ctx context.Context) (*hold.Set, error) {
+				return s.TryAcquireN(ctx, 2)
+			}),
+			Ready: again,
+		},
+		c{
+			Name: "Do", Requests: 6, RoundTrips: 3, Op: "acquire",
+			Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.Do(ctx, nothing) }), Ready: again,
+			Block: two,
+		},
 		c{Name: "Contenders", Requests: 3, RoundTrips: 3, Do: as.does(only((*semaphore.Semaphore).Contenders)), Ready: again},
 		c{Name: "Limit", Op: "limit", Do: as.does(only((*semaphore.Semaphore).Limit)), Ready: again},
-		c{Name: "SetLimit", Requests: 1, RoundTrips: 1, Op: "set limit", Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.SetLimit(ctx, 3) }), Ready: again, Done: func(ctx context.Context, o *object[*semaphore.Semaphore, *hold.Set]) error {
-			return is(3)(o.it.Limit(ctx))
-		}},
+		c{
+			Name: "SetLimit", Requests: 1, RoundTrips: 1, Op: "set limit",
+			Do: as.does(func(s *semaphore.Semaphore, ctx context.Context) error { return s.SetLimit(ctx, 3) }), Ready: again,
+			Done: func(ctx context.Context, o *object[*semaphore.Semaphore, *hold.Set]) error {
+				return is(3)(o.it.Limit(ctx))
+			},
+		},
 		c{Name: "Release", Requests: 2, RoundTrips: 1, Do: as.ends((*hold.Set).Release), Ready: two, Ends: true, Holds: true},
-		c{Name: "Remove", Done: as.gone, Requests: 7, RoundTrips: 5, Op: "remove", Do: as.does((*semaphore.Semaphore).Remove), Ready: again},
+		c{
+			Name: "Remove", Done: as.gone, Requests: 7, RoundTrips: 5, Op: "remove", Do: as.does((*semaphore.Semaphore).Remove),
+			Ready: again,
+		},
 	)
 }
 
@@ -191,26 +253,45 @@ func elections(t *testing.T) {
 	as.run(
 		t, func(c *coord.Client, path string) (*election.Election, error) { return election.New(c, path) },
 		func(ctx context.Context, o *object[*election.Election, *election.Term]) error {
-			return invalid(o.it.Run(ctx, nil, nil), coordtest.Err(o.it.Campaign(ctx, []byte("unlock"))), coordtest.Err(o.it.Campaign(ctx, []byte("__REVOKE__"))),
-				coordtest.Err(election.New(o.c, o.path, election.Health(time.Second, 1, nil))), coordtest.Err(election.New(o.c, o.path, nil)))
+			return invalid(o.it.Run(ctx, nil, nil), coordtest.Err(o.it.Campaign(ctx, []byte("unlock"))),
+				coordtest.Err(o.it.Campaign(ctx, []byte("__REVOKE__"))),
+				coordtest.Err(election.New(o.c, o.path, election.Health(time.Second, 1, nil))),
+				coordtest.Err(election.New(o.c, o.path, nil)))
 		},
 		c{Name: "Campaign", Requests: 4, RoundTrips: 3, Op: "campaign", Do: campaign, Ready: again, Block: campaign},
-		c{Name: "TryCampaign", Requests: 5, RoundTrips: 4, Op: "try to campaign", Do: as.keeps(func(e *election.Election, ctx context.Context) (*election.Term, error) {
-			return e.TryCampaign(ctx, nil)
-		}), Ready: again},
-		c{Name: "Run", Do: as.does(func(e *election.Election, ctx context.Context) error { return e.Run(ctx, nil, lead) }), Waits: true},
+		c{
+			Name: "TryCampaign", Requests: 5, RoundTrips: 4, Op: "try to campaign",
+			Do: as.keeps(func(e *election.Election, ctx context.Context) (*election.Term, error) {
+				return e.TryCampaign(ctx, nil)
+			}), Ready: again,
+		},
+		c{
+			Name: "Run", Do: as.does(func(e *election.Election, ctx context.Context) error { return e.Run(ctx, nil, lead) }),
+			Waits: true,
+		},
 		c{Name: "Leader", Requests: 4, RoundTrips: 4, Op: "leader", Do: leader, Ready: campaign},
-		c{Name: "Candidates", Requests: 3, RoundTrips: 3, Do: as.does(only((*election.Election).Contenders)), Ready: campaign},
-		c{Name: "Observe", Requests: 4, RoundTrips: 4, Op: "observe", Do: as.does(first((*election.Election).Observe)), Ready: campaign},
-		c{Name: "Observe a change", Do: as.does(second((*election.Election).Observe)), Waits: true, Block: campaign, Unblock: proclaim},
+		c{
+			Name: "Candidates", Requests: 3, RoundTrips: 3, Do: as.does(only((*election.Election).Contenders)), Ready: campaign,
+		},
+		c{
+			Name: "Observe", Requests: 4, RoundTrips: 4, Op: "observe", Do: as.does(first((*election.Election).Observe)),
+			Ready: campaign,
+		},
+		c{
+			Name: "Observe a change", Do: as.does(second((*election.Election).Observe)), Waits: true, Block: campaign,
+			Unblock: proclaim,
+		},
 		c{Name: "Proclaim", Requests: 2, RoundTrips: 2, Do: proclaim, Ready: campaign, Holds: true},
-		c{Name: "Transfer", Requests: 4, RoundTrips: 4, Op: "transfer", Ready: campaign, Do: func(ctx context.Context, o *object[*election.Election, *election.Term]) error {
-			err := o.it.Transfer(ctx, o.kept.Node())
-			if errors.Is(err, election.ErrNoCandidate) && o.kept.Err() != nil {
-				return nil // the term has ended with the session
-			}
-			return err
-		}},
+		c{
+			Name: "Transfer", Requests: 4, RoundTrips: 4, Op: "transfer", Ready: campaign,
+			Do: func(ctx context.Context, o *object[*election.Election, *election.Term]) error {
+				err := o.it.Transfer(ctx, o.kept.Node())
+				if errors.Is(err, election.ErrNoCandidate) && o.kept.Err() != nil {
+					return nil // the term has ended with the session
+				}
+				return err
+			},
+		},
 		c{Name: "Resign", Requests: 1, RoundTrips: 1, Do: resign, Ready: campaign, Ends: true, Holds: true},
 	)
 }
@@ -223,9 +304,12 @@ func numbers(t *testing.T) {
 	as.run(
 		t, func(c *coord.Client, path string) (*slots.Slots, error) { return slots.New(c, path, 1) },
 		func(ctx context.Context, o *object[*slots.Slots, *slots.Slot]) error {
-			return invalid(o.it.Do(ctx, nil), coordtest.Err(slots.New(o.c, o.path, 0)), coordtest.Err(slots.New(o.c, o.path, 1, nil)),
-				coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable("", 0))), coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable("a", -1))),
-				coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable("\xff", 0))), coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable(long(1001), 0))))
+			return invalid(o.it.Do(ctx, nil), coordtest.Err(slots.New(o.c, o.path, 0)),
+				coordtest.Err(slots.New(o.c, o.path, 1, nil)),
+				coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable("", 0))),
+				coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable("a", -1))),
+				coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable("\xff", 0))),
+				coordtest.Err(slots.New(o.c, o.path, 1, slots.Durable(long(1001), 0))))
 		},
 		c{Name: "Acquire", Requests: 6, RoundTrips: 4, Op: "acquire", Do: acquire, Ready: again, Block: acquire},
 		c{Name: "TryAcquire", Requests: 3, RoundTrips: 3, Op: "try", Do: as.keeps((*slots.Slots).TryAcquire), Ready: again},
@@ -233,8 +317,14 @@ func numbers(t *testing.T) {
 			return s.Do(ctx, func(context.Context, *slots.Slot) error { return nil })
 		}), Ready: again, Block: acquire},
 		c{Name: "List", Requests: 4, RoundTrips: 4, Op: "list", Do: as.does(only((*slots.Slots).List)), Ready: acquire},
-		c{Name: "Forget", Requests: 4, RoundTrips: 4, Op: "forget", Do: as.does(func(s *slots.Slots, ctx context.Context) error { return s.Forget(ctx, "host") }), Ready: again},
+		c{
+			Name: "Forget", Requests: 4, RoundTrips: 4, Op: "forget",
+			Do: as.does(func(s *slots.Slots, ctx context.Context) error { return s.Forget(ctx, "host") }), Ready: again,
+		},
 		c{Name: "Release", Requests: 1, RoundTrips: 1, Do: release, Ready: acquire, Ends: true, Holds: true},
-		c{Name: "Remove", Done: as.gone, Requests: 10, RoundTrips: 8, Op: "remove", Do: as.does((*slots.Slots).Remove), Ready: again},
+		c{
+			Name: "Remove", Done: as.gone, Requests: 10, RoundTrips: 8, Op: "remove", Do: as.does((*slots.Slots).Remove),
+			Ready: again,
+		},
 	)
 }

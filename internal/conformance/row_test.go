@@ -31,7 +31,10 @@ type call[R, K any] = func(ctx context.Context, o *object[R, K]) error
 type row[R, K any] struct{}
 
 // run tests a recipe.
-func (row[R, K]) run(t *testing.T, construct func(*coord.Client, string) (R, error), refused call[R, K], calls ...recipetest.Call[*object[R, K]]) {
+func (row[R, K]) run(
+	t *testing.T, construct func(*coord.Client, string) (R, error), refused call[R, K],
+	calls ...recipetest.Call[*object[R, K]],
+) {
 	t.Helper()
 	recipetest.Run(t, recipetest.Recipe[*object[R, K]]{
 		New: func(c *coord.Client, path string) (*object[R, K], error) {

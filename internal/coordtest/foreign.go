@@ -29,8 +29,10 @@ var Described = map[string]coord.Dialect{
 	"lock-":                coord.Description{Prefix: "lock-"}.Dialect(),
 	"e8bd1c07b1a3-n_":      coord.Description{Prefix: "{label:me}-n_"}.Dialect(),
 	"zlock#0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a#": coord.Description{Prefix: "zlock#{guid}#"}.Dialect(),
-	"72057602234810369-10.0.0.7:8983_solr-n_":     coord.Description{Prefix: "{session}-{label:10.0.0.8:8983_solr}-n_"}.Dialect(),
-	"_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-n_":  coord.Description{Prefix: "_c_{guid}-n_"}.Dialect(),
+	"72057602234810369-10.0.0.7:8983_solr-n_": coord.Description{
+		Prefix: "{session}-{label:10.0.0.8:8983_solr}-n_",
+	}.Dialect(),
+	"_c_0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a-n_": coord.Description{Prefix: "_c_{guid}-n_"}.Dialect(),
 	"test1_lock_": coord.Named("test1"),
 }
 

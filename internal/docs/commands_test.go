@@ -69,7 +69,8 @@ func newDesk(t *testing.T, bin, connect string) *desk {
 }
 
 // untilStopped are the commands that go on until they are interrupted.
-var untilStopped = regexp.MustCompile(`(?m)^(zkcoord (?:server|attend|exporter|top|ui)\b.*|zkcoord (?:ls|elect) .*--(?:watch|observe).*)$`)
+var untilStopped = regexp.MustCompile(
+	`(?m)^(zkcoord (?:server|attend|exporter|top|ui)\b.*|zkcoord (?:ls|elect) .*--(?:watch|observe).*)$`)
 
 // prelude notes the status of each command that fails, and ends commands that
 // would run for ever once they have written a line.
@@ -127,7 +128,8 @@ exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp $j/zookeeper-jute.jar:$j/
 // Every command that the documents show is run by a test, or checked.
 func TestTheCommandsInTheDocuments(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", bin+"/zkcoord", "./cmd/zkcoord")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", bin+"/zkcoord",
+		"./cmd/zkcoord")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -279,7 +281,8 @@ func (d *desk) understood(line string) error {
 		return err
 	}
 	rest := strings.TrimSpace(strings.TrimPrefix(line, "zkcoord "+verb))
-	if usage, _, _ := strings.Cut(text, "\n"); strings.Contains(usage, "<command>") && verbWord.MatchString(strings.SplitN(rest, " ", 2)[0]) {
+	usage, _, _ := strings.Cut(text, "\n")
+	if strings.Contains(usage, "<command>") && verbWord.MatchString(strings.SplitN(rest, " ", 2)[0]) {
 		return fmt.Errorf("%s has no verb %s", verb, rest)
 	}
 	for _, flag := range flagWord.FindAllStringSubmatch(line, -1) {
@@ -298,7 +301,8 @@ func (d *desk) compareReference(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(name, written, 0o644)) //nolint:gosec // as the others
 	}
-	require.Equal(t, string(written), read(t, name), "go test ./internal/docs -run TheCommandsInTheDocuments/reference -update")
+	require.Equal(t, string(written), read(t, name),
+		"go test ./internal/docs -run TheCommandsInTheDocuments/reference -update")
 }
 
 var inline = regexp.MustCompile("`((?:make|zkcoord|coorddemo) [^`]*|go run [.]/[^`]*)`")

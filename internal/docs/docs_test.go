@@ -244,7 +244,8 @@ func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
 			case strings.HasPrefix(line, "<!-- Written by"):
 				written = strings.Contains(line, "begin")
 			case fence, written, strings.HasPrefix(line, "|"), strings.HasPrefix(line, "!["), strings.HasPrefix(line, "#"):
-			case utf8.RuneCountInString(line) > 120 && strings.Contains(strings.Trim(code.ReplaceAllString(line, "x"), " -"), " "):
+			case utf8.RuneCountInString(line) > 120 &&
+				strings.Contains(strings.Trim(code.ReplaceAllString(line, "x"), " -"), " "):
 				t.Errorf("%s:%d: the line is longer than 120 columns", path, i+1)
 			}
 		}
@@ -332,7 +333,8 @@ func blocksOfKind(t *testing.T, kind string) []block {
 }
 
 // commandLine is the beginning of a line that people would type.
-var commandLine = regexp.MustCompile(`(?m)^(\$ )?(sudo )?(zkcoord|coorddemo|make|go|kubectl|systemctl|apt|apt-get|dpkg|export) +[^─]*$`)
+var commandLine = regexp.MustCompile(
+	`(?m)^(\$ )?(sudo )?(zkcoord|coorddemo|make|go|kubectl|systemctl|apt|apt-get|dpkg|export) +[^─]*$`)
 
 // No command goes unchecked: every block names its kind, and commands stand in
 // blocks of a kind that is run or checked.

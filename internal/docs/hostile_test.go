@@ -22,13 +22,16 @@ import (
 
 // hostile are data that somebody else has chosen.
 var hostile = []string{
-	"--help", "-h", "--json", "--priority=7", "--zk=127.0.0.1:9", "-c", "-ctrue", "--command=true", "--", "-", "-5", "", " ", "two\nlines", "\n", "x\n",
+	"--help", "-h", "--json", "--priority=7", "--zk=127.0.0.1:9", "-c", "-ctrue", "--command=true", "--", "-", "-5", "",
+	" ", "two\nlines", "\n", "x\n",
 	`a'b"c$(touch x)` + "`d`\\", "\u202egnp.exe", "*", "~",
 }
 
 // published finds the commands that take an item or a key, in documents and
 // helps: the option, the path, perhaps the separator, the datum, and the rest.
-var published = regexp.MustCompile(`(?:zkcoord|coorddemo) (queue put|once)((?: -[^ \n]+(?: [^-/ \n][^ \n]*)?)*) (/[^ \n"]+)( --)? ("[^"\n]*"|[^-<|"'\s)` + "`" + `][^\s)` + "`" + `]*)([^\n` + "`" + `]*)`)
+var published = regexp.MustCompile(
+	`(?:zkcoord|coorddemo) (queue put|once)((?: -[^ \n]+(?: [^-/ \n][^ \n]*)?)*) (/[^ \n"]+)( --)? ("[^"\n]*"|[^-<|"'\s)` +
+		"`" + `][^\s)` + "`" + `]*)([^\n` + "`" + `]*)`)
 
 // datumCommand is such a command.
 type datumCommand struct{ where, verb, options, path, separator, datum string }
@@ -57,7 +60,8 @@ func (d *desk) commands() (all []datumCommand) {
 
 // reads reports whether another command is read in the same way.
 func (c datumCommand) reads(other datumCommand) bool {
-	return c.verb == other.verb && c.options == other.options && c.separator == other.separator && c.isVariable() == other.isVariable()
+	return c.verb == other.verb && c.options == other.options && c.separator == other.separator &&
+		c.isVariable() == other.isVariable()
 }
 
 // isVariable reports whether others can choose the datum.
@@ -98,7 +102,8 @@ func (d *desk) checkHostile(t *testing.T) {
 		require.NoError(t, err)
 		for _, datum := range hostile {
 			if c.forgets() {
-				_, _ = o.Do(t.Context(), datum, func(context.Context, *once.Run) ([]byte, error) { return nil, nil }) // no key is empty
+				_, _ = o.Do(t.Context(), datum,
+					func(context.Context, *once.Run) ([]byte, error) { return nil, nil }) // no key is empty
 			}
 			failure := c.run(d, fmt.Sprintf("%s/%d", srv.ConnectString(), i), datum)
 			var got []string

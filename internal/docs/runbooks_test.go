@@ -208,7 +208,8 @@ func deadLetters(b *book) {
 func failedJob(b *book) {
 	ledger, err := once.New(b.client("worker"), "/ledger")
 	require.NoError(b.t, err)
-	_, err = ledger.Do(b.t.Context(), "invoice-7", func(context.Context, *once.Run) ([]byte, error) { return nil, errors.New("the disk is full") })
+	_, err = ledger.Do(b.t.Context(), "invoice-7",
+		func(context.Context, *once.Run) ([]byte, error) { return nil, errors.New("the disk is full") })
 	require.Error(b.t, err)
 	text := b.step(0)
 	require.Contains(b.t, text, "the disk is full")
@@ -248,7 +249,9 @@ func failingSchedule(b *book) {
 func unservedSchedule(b *book) {
 	worker := b.client("worker")
 	require.NoError(b.t, worker.EnsureDir(b.t.Context(), "/cron/report"))
-	require.NoError(b.t, worker.Create(b.t.Context(), "/cron/report/mark", []byte(`{"through":"2026-11-22T02:30:00Z","next":"2026-11-23T02:30:00Z"}`)))
+	require.NoError(b.t,
+		worker.Create(b.t.Context(), "/cron/report/mark",
+			[]byte(`{"through":"2026-11-22T02:30:00Z","next":"2026-11-23T02:30:00Z"}`)))
 	const unserved = "nobody has begun the slot that was due "
 	text := b.step(0, "1 zkcoord doctor /cron/report")
 	require.Equal(b.t, 2, strings.Count(text, unserved), text)
@@ -316,7 +319,8 @@ func overTLS(b *book) {
 	plain := zktest.Connect(b.t, b.connect, zktest.SessionTimeout)
 	_, _, err = plain.Get("/own")
 	require.ErrorIs(b.t, err, zk.ErrNoAuth)
-	_, err = plain.Create("/for-billing", []byte("data"), 0, []zk.ACL{{Perms: zk.PermRead, Scheme: "x509", ID: "CN=billing"}})
+	_, err = plain.Create("/for-billing", []byte("data"), 0,
+		[]zk.ACL{{Perms: zk.PermRead, Scheme: "x509", ID: "CN=billing"}})
 	require.NoError(b.t, err)
 	_, _, err = client.Get(b.t.Context(), "/for-billing")
 	require.NoError(b.t, err)
@@ -341,7 +345,8 @@ func permitted(b *book) {
 	b.connect = zktest.RequireReal(b.t).ConnectString()
 	b.step(0)
 	b.step(1)
-	holder := coordtest.Open(b.t, b.connect, coord.WithAuth("digest", "billing:secret"), coord.WithACL("auth::cdrwa", "world:anyone:r"))
+	holder := coordtest.Open(b.t, b.connect, coord.WithAuth("digest", "billing:secret"),
+		coord.WithACL("auth::cdrwa", "world:anyone:r"))
 	h := b.acquire(holder, "/billing/leader")
 	text := b.step(2, "125 zkcoord lock --timeout 5s /billing/leader -- ./work.sh",
 		"1 zkcoord revoke /billing/leader", "1 zkcoord break --yes /billing/leader")

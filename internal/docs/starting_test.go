@@ -249,7 +249,8 @@ func TestTheReadinessProbeAndTheObserversInTheDocumentsWork(t *testing.T) {
 	zktest.Eventually(t, coordtest.Soon, func() bool { return lost.Load() == 1 }, "the loss is observed")
 	require.Positive(t, metrics.Load())
 	srv.Stop()
-	zktest.Eventually(t, coordtest.Soon, func() bool { return probe() == http.StatusServiceUnavailable }, "it is not ready")
+	zktest.Eventually(t, coordtest.Soon, func() bool { return probe() == http.StatusServiceUnavailable },
+		"it is not ready")
 }
 
 var held = flag.Int("held", 2000, "how many locks the measurement for docs/operations.md holds")
@@ -296,7 +297,8 @@ func heap(t *testing.T, pid int) int {
 	}
 	jcmd("GC.run")
 	total := 0
-	for _, found := range regexp.MustCompile(`(?m)^ .*(?:generation|heap) .*used (\d+)K`).FindAllStringSubmatch(jcmd("GC.heap_info"), -1) {
+	used := regexp.MustCompile(`(?m)^ .*(?:generation|heap) .*used (\d+)K`)
+	for _, found := range used.FindAllStringSubmatch(jcmd("GC.heap_info"), -1) {
 		n, err := strconv.Atoi(found[1])
 		require.NoError(t, err)
 		total += n
@@ -317,7 +319,8 @@ var update = flag.Bool("update", false, "write anew what documents show of the c
 // imports the client library.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+	list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f",
+		`{{.ImportPath}} {{join .Imports " "}}`,
 		"./...", "./cmd/...", "./internal/proofs/...")
 	list.Dir = root
 	list.Env = append(os.Environ(), "GOOS=linux")

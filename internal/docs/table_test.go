@@ -54,7 +54,8 @@ func TestTheTableOfTheRecipesShowsTheirAPI(t *testing.T) {
 				made = append(made, f.Name)
 			}
 		}
-		fmt.Fprintf(&table, "\n| `%s` | %s | %s | %s |", name, strings.Join(made, ", "), strings.Join(options, ", "), strings.Join(calls, "; "))
+		fmt.Fprintf(&table, "\n| `%s` | %s | %s | %s |", name, strings.Join(made, ", "), strings.Join(options, ", "),
+			strings.Join(calls, "; "))
 	}
 	const page = "../../docs/design.md"
 	text := read(t, page)

@@ -56,7 +56,8 @@ type said struct {
 func sayings(t *testing.T) said {
 	t.Helper()
 	all := said{values: map[string]string{}, exported: map[string]bool{}}
-	library, err := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", "{{.Dir}}", "github.com/"+zkLibrary).Output()
+	library, err := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", "{{.Dir}}",
+		"github.com/"+zkLibrary).Output()
 	require.NoError(t, err)
 	for _, path := range append(files(t, "*.go"), filepath.Join(strings.TrimSpace(string(library)), "constants.go")) {
 		if strings.HasSuffix(path, "_test.go") {
@@ -142,7 +143,8 @@ func TestTheMessagesInTheTroubleshootingAreThoseOfTheCode(t *testing.T) {
 				continue
 			}
 			for _, part := range fragments(message[1]) {
-				said := slices.ContainsFunc(all.literals, func(text string) bool { return strings.Contains(text, strings.TrimSpace(part)) })
+				said := slices.ContainsFunc(all.literals,
+					func(text string) bool { return strings.Contains(text, strings.TrimSpace(part)) })
 				require.True(t, said, "no code says %q of %q", part, message[1])
 			}
 		}
@@ -192,7 +194,8 @@ func isPublic(t *testing.T, file string) bool {
 	}
 	folder, err := filepath.Rel(root, filepath.Dir(file))
 	require.NoError(t, err)
-	public := strings.HasPrefix(folder, "coord") || strings.HasPrefix(folder, "zkembed") || strings.HasPrefix(folder, "contrib")
+	public := strings.HasPrefix(folder, "coord") || strings.HasPrefix(folder, "zkembed") ||
+		strings.HasPrefix(folder, "contrib")
 	return public && !strings.Contains(folder, "internal")
 }
 

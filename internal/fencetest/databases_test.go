@@ -48,7 +48,8 @@ var databases = map[string]*database{
 		dialect: fence.PostgreSQL, driver: "postgres", serial: "BIGSERIAL PRIMARY KEY",
 		server: "/usr/lib/postgresql/*/bin/postgres",
 		start: func(program, folder string) (*exec.Cmd, error) {
-			initdb := exec.Command(filepath.Join(filepath.Dir(program), "initdb"), "-D", folder+"/data", "-U", "fence", "-A", "trust",
+			initdb := exec.Command(filepath.Join(filepath.Dir(program), "initdb"), "-D", folder+"/data", "-U", "fence",
+				"-A", "trust",
 				"-E", "UTF8", "--locale", "C", "--no-sync")
 			own(initdb)
 			if out, err := initdb.CombinedOutput(); err != nil {
@@ -67,8 +68,10 @@ var databases = map[string]*database{
 			if err := mkdir.Run(); err != nil {
 				return nil, err
 			}
-			return exec.Command(program, "--no-defaults", "--datadir="+folder+"/data", "--socket="+folder+"/socket", "--pid-file="+folder+"/pid",
-				"--skip-networking", "--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=8M"), nil
+			return exec.Command(program, "--no-defaults", "--datadir="+folder+"/data", "--socket="+folder+"/socket",
+				"--pid-file="+folder+"/pid",
+				"--skip-networking", "--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0",
+				"--innodb-buffer-pool-size=8M"), nil
 		},
 		source: func(folder string) string { return "root@unix(" + folder + "/socket)/fence" },
 	},

@@ -28,7 +28,8 @@ func put(ctx context.Context, c *http.Client, object string, token int64, body [
 		if token <= 0 || token < newest {
 			return fmt.Errorf("%s: token %d after %d: %w", object, token, newest, fence.ErrStale)
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, object, bytes.NewReader(fmt.Appendf(nil, "%d\n%s", token, body)))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, object,
+			bytes.NewReader(fmt.Appendf(nil, "%d\n%s", token, body)))
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,8 @@ func (s scene) write(ctx context.Context, name string, token int64) error {
 // written is the tokens that wrote a name, in order.
 func (s scene) written(name string) (tokens []int64) {
 	s.Helper()
-	rows, err := s.db.QueryContext(s.Context(), fmt.Sprintf("SELECT token FROM %slog WHERE name = '%s' ORDER BY id", s.tables, name))
+	rows, err := s.db.QueryContext(s.Context(),
+		fmt.Sprintf("SELECT token FROM %slog WHERE name = '%s' ORDER BY id", s.tables, name))
 	require.NoError(s, err)
 	for rows.Next() {
 		var token int64
@@ -73,7 +74,8 @@ func TestATransactionIsGuardedByTheTokenOfItsHolder(t *testing.T) {
 		require.NoError(s, s.write(s.Context(), "R", 41), "another name")
 		require.NoError(s, s.write(s.Context(), "r ", 41), "another name")
 		require.NoError(s, s.write(s.Context(), "r", 1<<62), "a large token")
-		require.NoError(s, fence.Check(s.Context(), 42, func(ctx context.Context, token int64) error { return s.write(ctx, "probe", token) }))
+		require.NoError(s,
+			fence.Check(s.Context(), 42, func(ctx context.Context, token int64) error { return s.write(ctx, "probe", token) }))
 	})
 }
 
@@ -180,7 +182,8 @@ func TestAPausedHolderWritesNothingInAThousandRounds(t *testing.T) {
 			}
 		}
 		require.Zero(s, stale)
-		s.Logf("%d rounds: %d writes, %d refused after the next holder's, %d stale", names*pauses, writes, refused.Load(), stale)
+		s.Logf("%d rounds: %d writes, %d refused after the next holder's, %d stale", names*pauses, writes,
+			refused.Load(), stale)
 	})
 }
 

@@ -31,7 +31,8 @@ func TestProofALockOfSeveralInOneDirectoryAndOursExcludeEachOther(t *testing.T) 
 	theirs := Java(t, "HandmadeHold")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		require.NoError(t, openAs(t, w, coord.Curator).EnsureDir(t.Context(), path+"/lock"))
-		other, err := w.Admin().Create(path+"/lock/other_lock_", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		other, err := w.Admin().Create(path+"/lock/other_lock_", nil, zk.FlagEphemeral|zk.FlagSequence,
+			zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 		pair(t, w, path, coord.Named("jobs"), theirs.Start, "jobs_lock_")
 		require.NoError(t, w.Admin().Delete(other, -1))
@@ -88,10 +89,14 @@ type side struct {
 
 // pair proves that two contenders of each side exclude each other; extra is
 // what their program takes beyond the common arguments.
-func pair(t *testing.T, w *zktest.World, path string, dialect coord.Dialect, theirs func(testing.TB, ...string) *zktest.ChildProcess, extra ...string) {
+func pair(
+	t *testing.T, w *zktest.World, path string, dialect coord.Dialect,
+	theirs func(testing.TB, ...string) *zktest.ChildProcess, extra ...string,
+) {
 	p := &pairing{T: t, path: path, admin: w.Admin(), turning: map[string]contender{}, killed: map[string]bool{}}
 	require.NoError(t, openAs(t, w, coord.Curator).EnsureDir(t.Context(), path+"/turns"))
-	p.theirs = p.side(w, "theirs", func(args ...string) *zktest.ChildProcess { return theirs(t, append(args, extra...)...) })
+	p.theirs = p.side(w, "theirs",
+		func(args ...string) *zktest.ChildProcess { return theirs(t, append(args, extra...)...) })
 	p.ours = p.side(w, "ours", func(args ...string) *zktest.ChildProcess {
 		return zktest.Child(t, "turns", append(args, string(dialect))...)
 	})

@@ -90,7 +90,9 @@ func (p *peer) acquire(acquire acquiring, limit time.Duration) (string, error) {
 
 // rounds acquires, works and releases so many times, and answers whether a
 // round met another contender.
-func (p *peer) rounds(count int, round func(i int) (acquire acquiring, work func() (overlap string, err error))) (string, error) {
+func (p *peer) rounds(
+	count int, round func(i int) (acquire acquiring, work func() (overlap string, err error)),
+) (string, error) {
 	for i := range count {
 		acquire, work := round(i)
 		if answer, err := p.acquire(acquire, ownTurn); answer != "held" || err != nil {

@@ -98,7 +98,9 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 
 // shareLeases begins with two leases held by Go. At the end the first peer is
 // dead, and no lease is held.
-func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *hold.Set, all contenders) {
+func shareLeases(
+	t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *hold.Set, all contenders,
+) {
 	t.Helper()
 	one, two := all[0], all[1]
 	one.must(t, "acquire 60000", "held")

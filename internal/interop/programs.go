@@ -120,7 +120,9 @@ var findJava = sync.OnceValues(func() (javaTools, error) {
 		return tools, fmt.Errorf(`no JDK found (%w); "make test" installs it, or: apt-get install default-jdk-headless`, err)
 	}
 	var jars []string
-	for _, name := range []string{"curator-recipes.jar", "curator-framework.jar", "curator-client.jar", "zookeeper-recipes-lock.jar", "slf4j-nop.jar"} {
+	for _, name := range []string{
+		"curator-recipes.jar", "curator-framework.jar", "curator-client.jar", "zookeeper-recipes-lock.jar", "slf4j-nop.jar",
+	} {
 		jar := filepath.Join(folder, name)
 		if _, err := os.Stat(jar); err != nil {
 			return tools, fmt.Errorf(

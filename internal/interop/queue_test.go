@@ -112,7 +112,9 @@ func TestGoAndJavaStandForOneElection(t *testing.T) {
 func TestGoAndPythonStandForOneElection(t *testing.T) {
 	kazoo := Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		pythons := contenders{contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election")}
+		pythons := contenders{
+			contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election"),
+		}
 		standTogether(t, w, path, coord.Kazoo, pythons)
 	})
 }

@@ -165,7 +165,8 @@ func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
 		theirs := contend(t, w, curator, path, "curator")
 		theirs.wants(t, "ready")
 		ours, plain := own(t, w, path, "ours", coord.Curator), own(t, w, path, "plain", coord.Curator)
-		l := zk.NewLock(zktest.Connect(t, w.ConnectString(), contenderSession*time.Second), path+"/lock", zk.WorldACL(zk.PermAll))
+		l := zk.NewLock(zktest.Connect(t, w.ConnectString(), contenderSession*time.Second), path+"/lock",
+			zk.WorldACL(zk.PermAll))
 
 		require.NoError(t, l.Lock()) // each sees that the other holds
 		theirs.must(t, "acquire 300", "busy")

@@ -139,7 +139,9 @@ func aRequestStopsNoReader(t *testing.T, w *zktest.World, asking *coord.Client, 
 
 // aDowngradeKeepsItsPlace has the first write and downgrade, with two readers
 // and then a writer waiting.
-func aDowngradeKeepsItsPlace(t *testing.T, w *zktest.World, path, write, read string, first contender, others contenders) {
+func aDowngradeKeepsItsPlace(
+	t *testing.T, w *zktest.World, path, write, read string, first contender, others contenders,
+) {
 	t.Helper()
 	readers, writer := others[:len(others)-1], others[len(others)-1]
 	first.must(t, "write 60000", "held")

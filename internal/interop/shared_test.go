@@ -60,13 +60,16 @@ func TestGoAndJavaAreMembersOfOneGroup(t *testing.T) {
 		require.NoError(t, m.Set(patient(t), []byte("three")))
 		java.must(t, "data four", "changed")
 		java.says(t, "members", "go=three,java=four")
-		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=three,java=four" }, "Go sees the new data")
+		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=three,java=four" },
+			"Go sees the new data")
 
 		same.must(t, "join five", "joined") // has the ID when Go leaves it
 		require.NoError(t, m.Leave(patient(t)))
-		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=five,java=four" }, "Java takes the ID")
+		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=five,java=four" },
+			"Java takes the ID")
 		java.Kill()
-		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=five" }, "the member of a dead session goes")
+		zktest.Eventually(t, answersWithin, func() bool { return strings.Join(seen(), ",") == "go=five" },
+			"the member of a dead session goes")
 		same.must(t, "leave", "left")
 		zktest.Eventually(t, answersWithin, func() bool { return len(seen()) == 0 }, "all have left")
 		same.quit(t)
@@ -106,7 +109,8 @@ func TestGoAndJavaShareAValue(t *testing.T) {
 		two.wants(t, "ready")
 		one.must(t, "seed first", "first")
 		two.must(t, "seed other", "first")
-		require.NoError(t, v.Change(patient(t), func(now value.State) ([]byte, error) { return append(now.Data[:5:5], "-go"...), nil }))
+		require.NoError(t,
+			v.Change(patient(t), func(now value.State) ([]byte, error) { return append(now.Data[:5:5], "-go"...), nil }))
 		one.says(t, "value", "first-go")
 		two.says(t, "value", "first-go")
 		read, err := v.Get(patient(t))

@@ -61,7 +61,8 @@ func TestALockThatDoesNotLookAgainHoldsBesideOursWhichDoes(t *testing.T) {
 		h, err := first.Acquire(patient(t))
 		require.NoError(t, err)
 		leaving := func(n int) (node string, leave func()) {
-			node, err := w.Admin().Create(path+"/lock/jobs_lock_", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			node, err := w.Admin().Create(path+"/lock/jobs_lock_", nil, zk.FlagEphemeral|zk.FlagSequence,
+				zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			awaitLine(t, w.Admin(), path, n)
 			return node, func() { require.NoError(t, w.Admin().Delete(node, -1)) }

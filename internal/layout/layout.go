@@ -11,9 +11,11 @@ var (
 	Cron          = []string{"keys", "log", "guards", "mark", "runners"}
 	DoubleBarrier = []string{"ready"}
 	Slots         = []string{"numbers", "held", "line"}
-	Queue         = []string{"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records", "acknowledged"}
-	Semaphore     = []string{"leases", "locks", "limit"}
-	Shards        = []string{"plan", "members", "keys"}
+	Queue         = []string{
+		"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records", "acknowledged",
+	}
+	Semaphore = []string{"leases", "locks", "limit"}
+	Shards    = []string{"plan", "members", "keys"}
 )
 
 // MemberSuffix is what the names of the nodes of a group's members end with.

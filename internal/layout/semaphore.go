@@ -24,7 +24,9 @@ const Lease = "lease"
 func SemaphoreAt(d coord.Dialect, path string) SemaphoreNodes {
 	lock, lease := []string{"lock"}, []string{Lease}
 	if d == coord.Kazoo {
-		return SemaphoreNodes{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, path, true}
+		return SemaphoreNodes{
+			coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, path, true,
+		}
 	}
 	return SemaphoreNodes{
 		coord.Line{Dir: path + "/locks", Kinds: lock},

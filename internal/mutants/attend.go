@@ -50,7 +50,8 @@ var attendance = []mutant{
 		"Process.Abandon", `p.lives()`, `_ = p.lives`),
 	off("guard: what a command leaves behind keeps the session of its owner", in(service, "TestWhatACommandLeavesBehind"),
 		"exitLegacies", `!childless();`, `false;`),
-	off("attendant: a session that is told again is attended all the time", in(attended, "TestASessionThatIsToldAgainIsAttended"),
+	off("attendant: a session that is told again is attended all the time",
+		in(attended, "TestASessionThatIsToldAgainIsAttended"),
 		"Attendant.attend", `	e.connections++
 	a.drop(p)
 `,

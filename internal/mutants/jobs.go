@@ -9,7 +9,9 @@ var jobs = []mutant{
 	off("job: the holder of the lock looks at the record", in(ledger, "TestWhoIsGrantedTheLock"),
 		"Run.begin", `if over, err := r.job.verdict(found); over {`, `if over, err := r.job.verdict(found); over && false {`),
 	off("job: only the holder of the lock puts an end on record", in(ledger, "TestTheEndOfAJobThatAnotherHas"),
-		"Run.end", `	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))`,
+		"Run.end",
+		`	return own, r.job.guard.Release(ctx, []*coord.Hold{r.hold},
+		coord.SetOp(r.job.record(), own.encode(own.data), r.version))`,
 		`	_, err := r.job.guard.Txn(ctx, coord.SetOp(r.job.record(), own.encode(own.data), -1))
 	r.Abandon()
 	return own, err`),
@@ -79,6 +81,7 @@ var jobs = []mutant{
 		"Once", `time.Now().Round(every)`, `time.Now()`),
 	off("job: where records are deleted, a result is that of the latest state", in(ledger, "TestAServerThatLagsGives"),
 		"Once.begin", `if o.prunes() {`, `if false {`),
-	off("a record is looked for at the latest state before it is called forgotten", in(ledger, "TestAJobIsForgottenThough"),
+	off("a record is looked for at the latest state before it is called forgotten",
+		in(ledger, "TestAJobIsForgottenThough"),
 		"Once.forget", `o.client.Synced().Exists(`, `o.client.Exists(`),
 }

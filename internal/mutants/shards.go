@@ -8,7 +8,8 @@ var shardsOff = []mutant{
 	off("shards: who is to own a key asks for it", in(parts, "TestKeysMoveOneByOne"),
 		"worker.claim", `if !granted && !w.quiet && ahead[0].Name != asked {`, `if false {`),
 	off("shards: a contender that cannot be asked is asked again", in(parts, "TestF82ANode"),
-		"worker.ask", `	_ = w.insist(ctx, told, func(ctx context.Context) error {`, `	_ = w.insist(ctx, told, func(ctx context.Context) error {
+		"worker.ask", `	_ = w.insist(ctx, told, func(ctx context.Context) error {`,
+		`	_ = w.insist(ctx, told, func(ctx context.Context) error {
 		if failed {
 			return nil
 		}`),
@@ -20,17 +21,20 @@ var shardsOff = []mutant{
 		"term.apply", `if _, named := p.Owner(p.Place(key)); !named {`, `if false {`),
 	off("shards: a drain has an end", in(parts, "TestAFunctionThatDoesNotDrain"),
 		"worker.call", `			end(ErrDrainTimeout)`, ``),
-	off("shards: a key is taken from a function that never returns", in(parts, "TestAFunctionThatNeverReturns|TestF85AFunctionThatHangs"),
+	off("shards: a key is taken from a function that never returns",
+		in(parts, "TestAFunctionThatNeverReturns|TestF85AFunctionThatHangs"),
 		"worker.call", `if warned {`, `if warned && false {`),
 	off("shards: a function that hangs after its context has ended is given up", in(parts, "TestF85"),
 		"worker.call", `		case <-ended:
 			draining, ended, late = nil, nil, time.After(w.drain)`, `		case <-ended:
 			ended = nil`),
 	off("shards: a function is never called twice at a time for one key", in(parts, "TestF85AFunctionThatHangs"),
-		"term.startKey", `t.ctx.Err() != nil || tr != nil && tr.life == LifeGivenUp {`, `t.ctx.Err() != nil || tr == nil && t.over {`),
+		"term.startKey", `t.ctx.Err() != nil || tr != nil && tr.life == LifeGivenUp {`,
+		`t.ctx.Err() != nil || tr == nil && t.over {`),
 	off("shards: a key that its member cannot take goes to another", in(parts, "TestF85AFunctionThatHangs"),
 		"members.decode", `if key.Life == LifeGivenUp {`, `if false {`),
-	off("shards: a function is called once for each time that its key is owned", in(parts, "TestAFunctionThatReturnsEarly"),
+	off("shards: a function is called once for each time that its key is owned",
+		in(parts, "TestAFunctionThatReturnsEarly"),
 		"worker.serve", `var again <-chan time.Time // never`, `again := time.After(0)`),
 	off("shards: a function that fails stops no other", in(parts, "TestF72"),
 		"worker.serve", `if w.failFast {`, `if true {`),
@@ -68,7 +72,8 @@ var shardsOff = []mutant{
 	off("shards: who is too much is told so", in(parts, "TestF84"),
 		"term.belongs", `err != nil && t.lasts(v, "room") {`, `err != nil && false {`),
 	off("shards: a list that is too much for the members is refused", in(parts, "TestF84"),
-		"Plan.hasRoom", `if size := p.bound(members); p.Room > 0 && size > p.Room {`, `if size := p.bound(members[:min(1, len(members))]); p.Room > 0 && size > p.Room {`),
+		"Plan.hasRoom", `if size := p.bound(members); p.Room > 0 && size > p.Room {`,
+		`if size := p.bound(members[:min(1, len(members))]); p.Room > 0 && size > p.Room {`),
 	off("shards: the first in line plans", in(parts, "TestAfterACrash"),
 		"term.awaitTurn", `if rec, ok := t.members().decode(ahead[i], data, stat); ok && rec.mayPlan(p) {
 				return false, nil
@@ -99,16 +104,19 @@ var shardsOff = []mutant{
 	off("shards: a move counts for a time only", in(parts, "TestF82AMoveThatTakesTooLong"),
 		"planner.lookAtMoves", `!lookAgain(p.mostForAMove())`, `true`),
 	off("shards: a key cools down", in(parts, "TestAKeyThatHasMoved|TestF67"),
-		"Plan.next", `next.Owners = assign(owners, zones, p.seats(members), hot)`, `next.Owners = assign(owners, zones, p.seats(members), make([]bool, len(hot)))`),
+		"Plan.next", `next.Owners = assign(owners, zones, p.seats(members), hot)`,
+		`next.Owners = assign(owners, zones, p.seats(members), make([]bool, len(hot)))`),
 	off("shards: a key cools down from now if a clock was ahead", in(parts, "TestF67"),
 		"Plan.next", `when, mended = now.Unix(), true`, ``),
 	off("shards: as few keys move as may", in(parts, "TestFewKeysMove"),
-		"quotas", `if more, other := have[a] > quota[a], have[b] > quota[b]; more != other {`, `if more, other := have[a] < quota[a], have[b] < quota[b]; more != other {`),
+		"quotas", `if more, other := have[a] > quota[a], have[b] > quota[b]; more != other {`,
+		`if more, other := have[a] < quota[a], have[b] < quota[b]; more != other {`),
 	off("shards: a key stays in its zone", in(parts, "TestAKeyPrefersItsZone"),
 		"closer", `if near != otherNear {`, `if false {`),
 	off("shards: data that are no plan are refused", in(parts, "TestAPlanThatIsNone"),
 		"decode", `if !valid {`, `if err != nil {`),
-	off("shards: a member that leaves goes when it has nothing left", in(parts, "TestKeysMoveOneByOne|TestAPlannedMove|TestNoKeyIsWithout"),
+	off("shards: a member that leaves goes when it has nothing left",
+		in(parts, "TestKeysMoveOneByOne|TestAPlannedMove|TestNoKeyIsWithout"),
 		"term.leaveIfDone", `if !t.leaving() || len(t.workers) > 0 || t.err != nil {`, `if !t.leaving() || t.err != nil {`).
 		and("term.leaveIfDone", `if t.plan != nil && len(t.plan.Of(t.node())) > 0 {`, `if false {`),
 	off("shards: a member leaves though nobody asks for its keys", in(parts, "TestF82AMemberLeaves"),

@@ -112,7 +112,8 @@ func (s sources) find(e edit) (at place, err error) {
 		}
 	}
 	if found != 1 {
-		return place{}, fmt.Errorf("%s is declared %d times, and has the text to replace %d times in all, not once; bring the table of mutants up to date:\n%s",
+		return place{}, fmt.Errorf(
+			"%s is declared %d times, and has the text to replace %d times in all, not once; bring the table of mutants up to date:\n%s",
 			e.decl, len(s.places[e.decl]), found, e.old)
 	}
 	return at, nil
@@ -132,7 +133,8 @@ func (s sources) apply(m mutant) (map[string]string, error) {
 		}
 		changes = append(changes, change{at, e.new})
 	}
-	slices.SortFunc(changes, func(a, b change) int { return b.at.from - a.at.from }) // the last first: the others stay where they are
+	slices.SortFunc(changes,
+		func(a, b change) int { return b.at.from - a.at.from }) // the last first: the others stay where they are
 	changed := map[string]string{}
 	for _, c := range changes {
 		text, ok := changed[c.at.path]

@@ -48,4 +48,6 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, schedules, members, slots, shardsOff, remove, fencing, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier,
+	leaving, semaphore, queue, election, jobs, schedules, members, slots, shardsOff, remove, fencing, waits, calls, judges,
+	pages, attendance)

@@ -30,7 +30,8 @@ func TestTheTableIsUpToDate(t *testing.T) {
 		require.NotEmpty(t, m.tests, m.guard)
 		for _, s := range m.tests {
 			pattern := regexp.MustCompile(s.run)
-			assert.True(t, slices.ContainsFunc(testsIn(t, filepath.Join(root, s.pkg)), pattern.MatchString), "%s: no test in %s matches %s", m.guard, s.pkg, s.run)
+			assert.True(t, slices.ContainsFunc(testsIn(t, filepath.Join(root, s.pkg)), pattern.MatchString),
+				"%s: no test in %s matches %s", m.guard, s.pkg, s.run)
 		}
 	}
 }

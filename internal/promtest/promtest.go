@@ -62,10 +62,12 @@ func Start(t testing.TB, rules string, targets ...string) *Prometheus {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(dir+"/rules.yml", []byte(Shortened(string(text))), 0o600))
 	var config strings.Builder
-	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[2]s}\nrule_files: [rules.yml]\nscrape_configs:\n", scraped, evaluated)
+	fmt.Fprintf(&config,
+		"global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[2]s}\nrule_files: [rules.yml]\nscrape_configs:\n", scraped, evaluated)
 	for i, target := range targets {
 		address, path, _ := strings.Cut(target, "/")
-		fmt.Fprintf(&config, "  - {job_name: program%d, metrics_path: /%s, static_configs: [{targets: [%q]}]}\n", i, path, address)
+		fmt.Fprintf(&config, "  - {job_name: program%d, metrics_path: /%s, static_configs: [{targets: [%q]}]}\n", i,
+			path, address)
 	}
 	require.NoError(t, os.WriteFile(dir+"/prometheus.yml", []byte(config.String()), 0o600))
 

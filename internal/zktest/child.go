@@ -140,7 +140,8 @@ func (c *ChildProcess) Line(within time.Duration) string {
 			return line
 		}
 		Receive(c.t, within, c.proc.done, "child %s closed its output and goes on", c.name)
-		c.t.Fatalf("child %s ended (%v) without another line; its stderr:\n%s", c.name, c.proc.cmd.ProcessState, c.errs.String())
+		c.t.Fatalf("child %s ended (%v) without another line; its stderr:\n%s", c.name, c.proc.cmd.ProcessState,
+			c.errs.String())
 	case <-timer.C:
 		c.t.Fatalf("child %s: no line within %v; its stderr:\n%s", c.name, within, c.errs.String())
 	}

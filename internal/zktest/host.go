@@ -74,7 +74,8 @@ func (h *hostState) makeBase() error {
 	// process waits for the end of our end of a pipe, however that comes, and
 	// removes the folder; twice, since a server may be dying at the same
 	// moment.
-	sweeper := exec.Command("/bin/sh", "-c", `cat >/dev/null; rm -rf "$1" || { sleep 1; rm -rf "$1"; }`, "zktest-sweeper", dir)
+	sweeper := exec.Command("/bin/sh", "-c", `cat >/dev/null; rm -rf "$1" || { sleep 1; rm -rf "$1"; }`,
+		"zktest-sweeper", dir)
 	detach(sweeper)
 	pipe, err := sweeper.StdinPipe()
 	if err == nil {
@@ -157,7 +158,8 @@ func findReal() (java, classPath string, err error) {
 	}
 	java, err = exec.LookPath("java")
 	if err != nil {
-		return "", "", errors.New("no java command found; \"make test\" installs it, or: apt-get install default-jdk-headless")
+		return "", "", errors.New(
+			"no java command found; \"make test\" installs it, or: apt-get install default-jdk-headless")
 	}
 	classPath, err = findJars(cmp.Or(os.Getenv(EnvZooKeeper), javaFolder))
 	return java, classPath, err
@@ -183,9 +185,11 @@ func findJars(folder string) (classPath string, err error) {
 			continue
 		}
 		if filepath.Dir(jar) != javaFolder {
-			return "", fmt.Errorf("no %s found; %s is to name a folder that has it, such as \"make zookeeper\" makes", jar, EnvZooKeeper)
+			return "", fmt.Errorf("no %s found; %s is to name a folder that has it, such as \"make zookeeper\" makes", jar,
+				EnvZooKeeper)
 		}
-		return "", fmt.Errorf("no %s found; \"make test\" installs it, or: apt-get install libzookeeper-java libslf4j-java", jar)
+		return "", fmt.Errorf(
+			"no %s found; \"make test\" installs it, or: apt-get install libzookeeper-java libslf4j-java", jar)
 	}
 	return strings.Join(jars, string(os.PathListSeparator)), nil
 }

@@ -250,7 +250,8 @@ func TestTheLogsOfAnEnsembleTellWhatItCarriedOut(t *testing.T) {
 	}
 	require.NoError(t, conn.Delete("/one", -1))
 	_, err := conn.Multi(
-		&zk.SetDataRequest{Path: "/two", Data: []byte("data"), Version: -1}, &zk.CheckVersionRequest{Path: "/three", Version: -1},
+		&zk.SetDataRequest{Path: "/two", Data: []byte("data"), Version: -1},
+		&zk.CheckVersionRequest{Path: "/three", Version: -1},
 		&zk.DeleteRequest{Path: "/three", Version: -1}, &zk.DeleteRequest{Path: "/two", Version: -1})
 	require.NoError(t, err)
 

@@ -207,7 +207,8 @@ func TestSessionsExpireAndLoseConnectionsWhileTheServerTellsWhatItHas(t *testing
 // refused are bodies of POST /faults, and what is said of them. No client is
 // meant.
 var refused = map[string]string{
-	``: "no fault in JSON", `{`: "no fault in JSON", `[]`: "no fault in JSON", `null`: "do", `{"do":1}`: "no fault in JSON",
+	``: "no fault in JSON", `{`: "no fault in JSON", `[]`: "no fault in JSON", `null`: "do",
+	`{"do":1}`:                                   "no fault in JSON",
 	`{"do":"drop"} {"do":"drop"}`:                "more than one",
 	`{"do":"drop","op":["create"]}`:              "unknown field",
 	`{"do":"explode"}`:                           `no fault is called "explode"`,

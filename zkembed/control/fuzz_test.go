@@ -12,13 +12,17 @@ import (
 
 // Whatever is asked is answered in JSON, and what is refused changes nothing.
 func FuzzTheControlAnswersAndWhatItRefusesChangesNothing(f *testing.F) {
-	for _, path := range []string{"/T/faults", "/T/faults/1", "/T/sessions/0x1", "/T/sessions/0x1/connection", "/T/nodes?path_prefix=/", "//T", "/faults"} {
+	for _, path := range []string{
+		"/T/faults", "/T/faults/1", "/T/sessions/0x1", "/T/sessions/0x1/connection", "/T/nodes?path_prefix=/", "//T",
+		"/faults",
+	} {
 		for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 			f.Add(method, path, `{"do":"lose_reply","ops":["create"],"path_prefix":"/a","times":1}`)
 		}
 	}
 	for kind := range uses {
-		f.Add(http.MethodPost, "/T/faults", `{"do":"`+string(kind)+`","by":"1ms","error":"NoNode","direction":"to_client","skip":1,"sessions":[1]}`)
+		f.Add(http.MethodPost, "/T/faults",
+			`{"do":"`+string(kind)+`","by":"1ms","error":"NoNode","direction":"to_client","skip":1,"sessions":[1]}`)
 	}
 	server, err := zkembed.Start(zkembed.WithAddr(""))
 	if err != nil {

@@ -69,11 +69,13 @@ func Handler(s *zkembed.Server, token string) http.Handler {
 		"GET /sessions":                    h.sessions,
 		"DELETE /sessions/{id}":            h.onSession(s.ExpireSession),
 		"DELETE /sessions/{id}/connection": h.onSession(s.DropConn),
-		"DELETE /connections":              func(*http.Request) (any, error) { return map[string]int{"cut": s.DropConns()}, nil },
-		"GET /requests":                    func(*http.Request) (any, error) { return byName(s.Counts()), nil },
-		"GET /watches":                     func(*http.Request) (any, error) { return Watches{s.WatchCount(), some(s.Watched())}, nil },
-		"GET /nodes":                       h.nodes,
-		"/":                                func(*http.Request) (any, error) { return nil, errNoRoute },
+		"DELETE /connections": func(*http.Request) (any, error) {
+			return map[string]int{"cut": s.DropConns()}, nil
+		},
+		"GET /requests": func(*http.Request) (any, error) { return byName(s.Counts()), nil },
+		"GET /watches":  func(*http.Request) (any, error) { return Watches{s.WatchCount(), some(s.Watched())}, nil },
+		"GET /nodes":    h.nodes,
+		"/":             func(*http.Request) (any, error) { return nil, errNoRoute },
 	} {
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
@@ -99,7 +101,9 @@ func refuse(status int, format string, args ...any) error {
 	return refusal{status, fmt.Errorf(format, args...)}
 }
 
-var errNoRoute = refusal{http.StatusNotFound, errors.New("there is no such route; the package zkembed/control lists them")}
+var errNoRoute = refusal{
+	http.StatusNotFound, errors.New("there is no such route; the package zkembed/control lists them"),
+}
 
 func write(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
@@ -130,7 +134,8 @@ func (e entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
 		write(w, nil, refuse(http.StatusForbidden, "the control is not for browsers"))
 	case e.token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(e.token)) != 1:
-		write(w, nil, refuse(http.StatusForbidden, "the URL has no token, or an old one: use the URL that was written at the start"))
+		write(w, nil,
+			refuse(http.StatusForbidden, "the URL has no token, or an old one: use the URL that was written at the start"))
 	default:
 		inner := r.Clone(r.Context())
 		inner.URL.Path, inner.URL.RawPath = "/"+path, ""
@@ -203,7 +208,8 @@ func (h *handler) full(f Fault) error {
 		}
 	}
 	if len(h.states) >= mostFaults || followers >= mostFollowers && (f.Do == Lag || f.Do == Isolate) {
-		return refuse(http.StatusConflict, "%d faults are in force, and %d of them are followers; end some", len(h.states), followers)
+		return refuse(http.StatusConflict, "%d faults are in force, and %d of them are followers; end some",
+			len(h.states), followers)
 	}
 	return nil
 }

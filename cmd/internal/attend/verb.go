@@ -83,7 +83,8 @@ func (v *Verb) check(s *term.Streams) error {
 	case err != nil:
 		return term.ExitWith(term.ExitUnavailable, "no attendant: %w", err)
 	}
-	return s.Print(map[string]any{"socket": v.Socket, "sessions": sessions}, "%s attended\n", term.Plural(sessions, "session is", "sessions are"))
+	return s.Print(map[string]any{"socket": v.Socket, "sessions": sessions}, "%s attended\n",
+		term.Plural(sessions, "session is", "sessions are"))
 }
 
 // listen takes the socket that systemd has made, or makes one.
@@ -100,7 +101,8 @@ func (v *Verb) listen(mode fs.FileMode) (*net.UnixListener, error) {
 	}
 	unix, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, errors.Join(errors.New("the socket that systemd passes on is not a Unix socket (ListenStream=/path)"), l.Close())
+		return nil, errors.Join(
+			errors.New("the socket that systemd passes on is not a Unix socket (ListenStream=/path)"), l.Close())
 	}
 	v.Socket = unix.Addr().String()
 	return unix, nil
@@ -136,14 +138,18 @@ func (v *Verb) serve(s *term.Streams, l *net.UnixListener, metrics net.Listener)
 
 // The attendant's metrics.
 var (
-	connections = exposition.Gauge("zkcoord_attend_connections", "Clients that are connected, or whose session is being closed.")
-	sessions    = exposition.Gauge("zkcoord_attend_sessions", "Sessions that are attended.")
-	deaths      = exposition.Counter("zkcoord_attend_deaths_total", "Processes that died while their session was attended.")
-	closed      = exposition.Counter("zkcoord_attend_closed_total", "Sessions that were closed after a death.")
-	failed      = exposition.Counter("zkcoord_attend_failed_total", "Sessions that no server has closed before they expired.")
-	refused     = exposition.Counter("zkcoord_attend_refused_total", "Connections that were refused: limits, protocol, sessions of other users.")
-	took        = exposition.Counter("zkcoord_attend_close_seconds_total", "Time from the deaths to the ends of the sessions that were closed, summed.")
-	slowest     = exposition.Gauge("zkcoord_attend_close_seconds_max", "The longest time from a death to the end of its session.")
+	connections = exposition.Gauge("zkcoord_attend_connections",
+		"Clients that are connected, or whose session is being closed.")
+	sessions = exposition.Gauge("zkcoord_attend_sessions", "Sessions that are attended.")
+	deaths   = exposition.Counter("zkcoord_attend_deaths_total", "Processes that died while their session was attended.")
+	closed   = exposition.Counter("zkcoord_attend_closed_total", "Sessions that were closed after a death.")
+	failed   = exposition.Counter("zkcoord_attend_failed_total", "Sessions that no server has closed before they expired.")
+	refused  = exposition.Counter("zkcoord_attend_refused_total",
+		"Connections that were refused: limits, protocol, sessions of other users.")
+	took = exposition.Counter("zkcoord_attend_close_seconds_total",
+		"Time from the deaths to the ends of the sessions that were closed, summed.")
+	slowest = exposition.Gauge("zkcoord_attend_close_seconds_max",
+		"The longest time from a death to the end of its session.")
 )
 
 func text(s attend.Stats) string {

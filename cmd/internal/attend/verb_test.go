@@ -101,7 +101,8 @@ func TestALockWhoseCommandWasKilledIsHeldByTheNextSoon(t *testing.T) {
 				if socket != "" {
 					attended(t, socket, 1)
 				}
-				next := cmdtest.Start(t, slices.Concat(attendedBy(w, socket), cmdtest.Sh(w.Path(by), cmdtest.Busy))...).InLine(w, w.Path(by), 2)
+				next := cmdtest.Start(t, slices.Concat(attendedBy(w, socket), cmdtest.Sh(w.Path(by), cmdtest.Busy))...).
+					InLine(w, w.Path(by), 2)
 				killed := time.Now()
 				p.Signal(syscall.SIGKILL)
 				nextPid := next.Number()
@@ -110,7 +111,8 @@ func TestALockWhoseCommandWasKilledIsHeldByTheNextSoon(t *testing.T) {
 				p, pid = next, nextPid
 			}
 			slices.Sort(took)
-			t.Logf("%d kills, by the %s: the next command runs after %v (median), %v (longest)", len(took), by, took[len(took)/2], took[len(took)-1])
+			t.Logf("%d kills, by the %s: the next command runs after %v (median), %v (longest)", len(took), by,
+				took[len(took)/2], took[len(took)-1])
 			require.Less(t, took[len(took)-1], 30*time.Second)
 			p.EndsBy(syscall.SIGTERM, 143)
 		}
@@ -246,7 +248,8 @@ func TestASessionThatIsLeftToRunOutIsNotClosed(t *testing.T) {
 func TestACommandWithoutAnAttendantSaysSoOnceAndRuns(t *testing.T) {
 	w := cmdtest.World(t)
 	locking := append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	sharing := append([]string{"--attendant", "/nowhere/s"}, append(cmdtest.Target(w), "shards", "--keys", "a", w.Path("shards"), "-c", "echo has; sleep 1000")...)
+	sharing := append([]string{"--attendant", "/nowhere/s"},
+		append(cmdtest.Target(w), "shards", "--keys", "a", w.Path("shards"), "-c", "echo has; sleep 1000")...)
 	cmdtest.Start(t, sharing...).Begun().Tells("no attendant")
 	byOption := exec.Command(cmdtest.Coorddemo(t), append([]string{"--attendant", "/nowhere/s"}, locking...)...)
 	byVariable := exec.Command(cmdtest.Coorddemo(t), locking...)
@@ -299,10 +302,12 @@ func TestTheAttendantsMetricsTellWhatItDid(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(scrape(), "\nzkcoord_attend_closed_total 1\n") }, "a session was closed")
+	zktest.Eventually(t, cmdtest.Soon,
+		func() bool { return strings.Contains(scrape(), "\nzkcoord_attend_closed_total 1\n") }, "a session was closed")
 	text := scrape()
 	for _, line := range []string{
-		"# TYPE zkcoord_attend_closed_total counter", "zkcoord_attend_deaths_total 1", "zkcoord_attend_sessions 0", "zkcoord_attend_failed_total 0",
+		"# TYPE zkcoord_attend_closed_total counter", "zkcoord_attend_deaths_total 1", "zkcoord_attend_sessions 0",
+		"zkcoord_attend_failed_total 0",
 	} {
 		require.Contains(t, text, line+"\n")
 	}
@@ -314,7 +319,8 @@ func TestTheAttendantsMetricsTellWhatItDid(t *testing.T) {
 func TestTheDashboardShowsTheAttendantsMetrics(t *testing.T) {
 	t.Parallel()
 	shown := string(cmdtest.Must(os.ReadFile("../../../contrib/prom/dashboard.json")))
-	names := regexp.MustCompile(`"(zkcoord_attend_\w+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("verb.go"))), -1)
+	names := regexp.MustCompile(`"(zkcoord_attend_\w+)"`).
+		FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("verb.go"))), -1)
 	require.NotEmpty(t, names)
 	for _, name := range names {
 		require.Regexp(t, name[1]+`\b`, shown)
@@ -328,7 +334,8 @@ func TestAnAttendantThatCannotBeIsRefused(t *testing.T) {
 	cmdtest.Start(t, "attend", "--socket", "/nowhere/s").Ends(term.ExitFailed, "no such file", "--socket")
 	cmdtest.Start(t, "attend", "--check", "--socket", "/nowhere/s").Ends(term.ExitUnavailable, "no attendant")
 	for says, args := range map[string][]string{
-		"octal": {"--mode", "rw"}, "must be positive": {"--most", "0"}, "HOST:PORT": {"--metrics", "nowhere"}, "positive": {"--grace", "0"},
+		"octal": {"--mode", "rw"}, "must be positive": {"--most", "0"}, "HOST:PORT": {"--metrics", "nowhere"},
+		"positive": {"--grace", "0"},
 	} {
 		cmdtest.Start(t, append([]string{"attend", "--socket", socket}, args...)...).Ends(term.ExitUsage, says)
 	}

@@ -130,7 +130,8 @@ func pathsOf(a shell.Args) (paths []string) {
 	if err != nil {
 		return nil
 	}
-	if _, err := parser.Parse(append([]string{"version"}, connectionFlags(parser.Model, a.Completed)...)); err != nil || v.ZK == "" {
+	_, err = parser.Parse(append([]string{"version"}, connectionFlags(parser.Model, a.Completed)...))
+	if err != nil || v.ZK == "" {
 		return nil
 	}
 	v.Note = func(string, ...any) {}

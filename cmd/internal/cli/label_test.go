@@ -33,7 +33,8 @@ import (
 func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("l")
-		holder := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...).Begun()
+		holder := cmdtest.On(t, w,
+			cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...).Begun()
 		waiter := cmdtest.On(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...).InLine(w, path, 2)
 		shown := func() look.Report {
 			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", path).Line())
@@ -80,9 +81,11 @@ func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
 		p := cmdtest.On(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy).Begun()
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
 		require.True(t, strings.HasPrefix(r.Queue.First[0].Owner, "our q "), r.Queue.First[0].Owner)
-		taker := cmdtest.On(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q")).InLine(w, w.Path("q/consumers"), 1)
+		taker := cmdtest.On(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q")).
+			InLine(w, w.Path("q/consumers"), 1)
 		owners := ""
-		for _, c := range cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line()).Contenders {
+		shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+		for _, c := range shown.Contenders {
 			owners += c.Owner + "\n"
 		}
 		require.Contains(t, owners, "our taker ")
@@ -148,7 +151,8 @@ func manyHeld(t testing.TB, w *zktest.World, locks int) {
 		ops = nil
 	}
 	create := func(path string, flags int32) {
-		ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte("job host7 4711"), Acl: zk.WorldACL(zk.PermAll), Flags: flags})
+		ops = append(ops,
+			&zk.CreateRequest{Path: path, Data: []byte("job host7 4711"), Acl: zk.WorldACL(zk.PermAll), Flags: flags})
 	}
 	create(cmdtest.Below(w), 0)
 	for dir := range locks / inDir {
@@ -261,7 +265,8 @@ func TestEveryVerbTellsInTimeAndInJSONThatNoServerAnswers(t *testing.T) {
 		"queue put /l x", "queue take /l", "queue peek /l", "queue len /l", "queue receive /l -- true",
 		"elect --who /l", "elect --observe /l", "elect /l -- true", "lock /l -- true", "lock --slots 2 /l -- true",
 		"barrier set /l", "barrier open /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
-		"cron --list /l", "cron /l @hourly -- true", "once /l key -- true", "once --list /l", "once --forget /l key", "slot /l 2 -- true", "slot --list /l", "slot --forget name /l",
+		"cron --list /l", "cron /l @hourly -- true", "once /l key -- true", "once --list /l", "once --forget /l key",
+		"slot /l 2 -- true", "slot --list /l", "slot --forget name /l",
 		"shards /l", "shards --plan /l", "shards --keys a /l -- true",
 		"demo stock",
 	} {
@@ -309,7 +314,8 @@ func TestACommandLineThatIsWrongIsToldInJSONToo(t *testing.T) {
 
 func TestWhatFailsHalfWayIsToldInOneObject(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("q"), "one", "two", strings.Repeat("x", 100))...)
+	p := cmdtest.Start(t,
+		append(cmdtest.Target(w), "--json", "queue", "put", w.Path("q"), "one", "two", strings.Repeat("x", 100))...)
 	require.Zero(t, p.Exit())
 	cmdtest.Private(t, w, "someone", "secret")
 	p = cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("private/q"), "one")...)
@@ -337,7 +343,8 @@ func TestTheObjectOfAnElectionThatFailsLeavesTheOutputToTheCommand(t *testing.T)
 		"elect -vc true --timeout x /e": true, "elect -vc true e": true, "elect --who --again /e": false,
 		"elect --who -v /e": false, "elect --connect-timeout 0 --who /e": false,
 	} {
-		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+		p := cmdtest.Start(t,
+			append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
 		require.Contains(t, []int{term.ExitUnavailable, term.ExitUsage}, p.Exit(), verb)
 		place := ""
 		if ofCommand {
@@ -408,7 +415,8 @@ func TestTheServersTickBoundsItsSessions(t *testing.T) {
 	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--tick", "100ms")
 	// A session lasts 20 ticks at most: two seconds do not fit into a third of
 	// it.
-	cmdtest.Start(t, "--zk", server.Line(), "--session-timeout", "1h", "lock", "--kill-after", "2s", "/l", "--", "true").Ends(term.ExitUsage, "2s", "does not fit")
+	cmdtest.Start(t, "--zk", server.Line(), "--session-timeout", "1h", "lock", "--kill-after", "2s", "/l", "--", "true").
+		Ends(term.ExitUsage, "2s", "does not fit")
 	server.EndsBy(syscall.SIGINT, 0)
 }
 
@@ -501,7 +509,8 @@ func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
 			}
 			for _, field := range perhaps { // may be described in words
 				fields[field] = true
-				if inWords := inWords.FindAllString(c.words, -1); slices.Contains(inWords, "`"+field+"`") || strings.Contains(c.words, "`\""+field+"\":") {
+				inWords := inWords.FindAllString(c.words, -1)
+				if slices.Contains(inWords, "`"+field+"`") || strings.Contains(c.words, "`\""+field+"\":") {
 					described[field] = true
 				}
 			}
@@ -515,7 +524,8 @@ func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
 	text := section(t, "inspect, top")
 	made := map[string]bool{}
 	for _, file := range cmdtest.Must(filepath.Glob("../look/*.go")) {
-		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile(file))), -1) {
+		source := string(cmdtest.Must(os.ReadFile(file)))
+		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(source, -1) {
 			made[match[1]] = true
 			require.Contains(t, text, "`"+match[1]+"`")
 		}
@@ -526,15 +536,18 @@ func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
 func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
 	t.Parallel()
 	var made, told []string
-	for _, match := range regexp.MustCompile(`(?:metric|sample|known|gauge)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("../see/exporter.go"))), -1) {
+	source := string(cmdtest.Must(os.ReadFile("../see/exporter.go")))
+	for _, match := range regexp.MustCompile(`(?:metric|sample|known|gauge)\("([a-z_]+)"`).FindAllStringSubmatch(source, -1) {
 		made = append(made, match[1])
 	}
-	for _, match := range regexp.MustCompile("`(?:zkcoord_path)?_([a-z_]+)`").FindAllStringSubmatch(section(t, "exporter"), -1) {
+	document := section(t, "exporter")
+	for _, match := range regexp.MustCompile("`(?:zkcoord_path)?_([a-z_]+)`").FindAllStringSubmatch(document, -1) {
 		told = append(told, match[1])
 	}
 	require.ElementsMatch(t, made, told)
 	w := zktest.New(t, zktest.Embedded)
-	object := cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "exporter", "--listen", "127.0.0.1:0", "/").Line())
+	object := cmdtest.Parse[map[string]string](t,
+		cmdtest.On(t, w, "--json", "exporter", "--listen", "127.0.0.1:0", "/").Line())
 	require.Equal(t, []string{"metrics"}, slices.Collect(maps.Keys(object)))
 	require.Contains(t, section(t, "JSON"), "| `exporter` | `metrics` |")
 }
@@ -548,7 +561,8 @@ func TestExitStatusesOfVerbsThatLook(t *testing.T) {
 		"inspect " + secret: term.ExitFailed, "top " + secret: term.ExitFailed, // refused
 		"ls " + secret: term.ExitOK, "graph " + secret: term.ExitOK, // which say so
 		"doctor " + secret: term.ExitFailed, // to whom that is wrong
-		"inspect":          term.ExitUsage, "top l": term.ExitUsage, "ls l": term.ExitUsage, "graph --most 0": term.ExitUsage, "doctor l": term.ExitUsage, "exporter l": term.ExitUsage,
+		"inspect":          term.ExitUsage, "top l": term.ExitUsage, "ls l": term.ExitUsage, "graph --most 0": term.ExitUsage,
+		"doctor l": term.ExitUsage, "exporter l": term.ExitUsage,
 		"exporter --listen " + strings.Split(w.ConnectString(), "/")[0] + " /": term.ExitFailed, // taken
 	} {
 		require.Equal(t, status, cmdtest.On(t, w, strings.Fields(verb)...).Exit(), verb)

@@ -20,7 +20,8 @@ import (
 
 // others are data of others that look like something else.
 var others = []string{
-	"--help", "-h", "--json", "--priority=7", "--zk=127.0.0.1:9", "--zk", "-5", "-c", "-ctrue", "--command=true", "--", "-", "", "--no-such-option",
+	"--help", "-h", "--json", "--priority=7", "--zk=127.0.0.1:9", "--zk", "-5", "-c", "-ctrue", "--command=true", "--",
+	"-", "", "--no-such-option",
 }
 
 // Every verb of the model that takes more than a path.
@@ -90,7 +91,9 @@ func TestF95AnItemDoesNotChooseTheServers(t *testing.T) {
 	}
 	item := "--zk=" + thief.Addr().String()
 	for _, line := range [][]string{
-		{"queue", "put", w.Path("q"), item}, {"once", w.Path("o"), item, "--", "true"}, {"lock", w.Path("l"), item, "--", "true"},
+		{"queue", "put", w.Path("q"), item}, {"once", w.Path("o"), item, "--", "true"}, {
+			"lock", w.Path("l"), item, "--", "true",
+		},
 	} {
 		run(line...).Ends(term.ExitUsage, "stands behind the path")
 		at := slices.Index(line, item)

@@ -17,9 +17,11 @@ type referenceVerb struct{}
 // before the verbs.
 func (referenceVerb) Run(s *term.Streams, app *kong.Kong) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# zkcoord, the reference\n\n<!-- Written by the program: begin. -->\n\n%s\n\n", strings.TrimSpace(app.Model.Help))
-	b.WriteString("[running.md](running.md) explains how CMD runs under a lock, and has its variables; [looking.md](looking.md) what the other\n" +
-		"verbs show and do; [troubleshooting.md](troubleshooting.md#exit-statuses) the exit statuses that verbs share, and messages.\n\n")
+	fmt.Fprintf(&b, "# zkcoord, the reference\n\n<!-- Written by the program: begin. -->\n\n%s\n\n",
+		strings.TrimSpace(app.Model.Help))
+	b.WriteString(
+		"[running.md](running.md) explains how CMD runs under a lock, and has its variables; [looking.md](looking.md) what the other\n" +
+			"verbs show and do; [troubleshooting.md](troubleshooting.md#exit-statuses) the exit statuses that verbs share, and messages.\n\n")
 	fmt.Fprintf(&b, "## Flags of every verb\n\n%s\n", flagList(app.Model.Flags))
 	shared := sharedFlags(app.Model)
 	fmt.Fprintf(&b, "## Flags of several verbs\n\n%s\n", flagList(shared))

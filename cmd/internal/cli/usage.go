@@ -61,7 +61,8 @@ func wrong(err error) error {
 func synopsis(verb *kong.Node) string {
 	line, found := strings.CutSuffix(verb.Summary(), " [flags]")
 	if args := strings.IndexAny(line+"<", "<["); found {
-		line = strings.TrimSpace(line[:min(args, len(line))]) + " " + strings.TrimSpace("[flags] "+line[min(args, len(line)):])
+		line = strings.TrimSpace(line[:min(args, len(line))]) + " " +
+			strings.TrimSpace("[flags] "+line[min(args, len(line)):])
 	}
 	for _, arg := range verb.Positional {
 		if arg.Target.Type() == reflect.TypeFor[conn.NodePaths]() {
@@ -113,7 +114,10 @@ func (manualVerb) Run(s *term.Streams, app *kong.Kong) error {
 	summariesFirst(app.Model.Node)
 	manual := mangokong.NewManPage(1, app.Model)
 	for _, part := range []struct{ name, text string }{
-		{"Exit status", statuses}, {"Environment", variables(app.Model)}, {"Examples", allExamples(app.Model)}, {"See also", seeAlso},
+		{"Exit status", statuses},
+		{"Environment", variables(app.Model)},
+		{"Examples", allExamples(app.Model)},
+		{"See also", seeAlso},
 	} {
 		manual = manual.WithSection(part.name, part.text)
 	}
@@ -143,7 +147,8 @@ var statuses = strings.Join([]string{
 	fmt.Sprintf("%d: CMD was not run for another reason, which the message says.", term.ExitOwnFault),
 	"126, 127: CMD cannot be run; CMD is not found.",
 	"128+n: signal n came during the wait.",
-	fmt.Sprintf("Of the others: %d, %d, %d and %d as above; %d if the servers refused a request, or the answer is no; %d if there is no node at the path.",
+	fmt.Sprintf(
+		"Of the others: %d, %d, %d and %d as above; %d if the servers refused a request, or the answer is no; %d if there is no node at the path.",
 		term.ExitOK, term.ExitUsage, term.ExitUnavailable, term.ExitTimeout, term.ExitFailed, term.ExitAbsent),
 }, "\n\n")
 
@@ -156,7 +161,8 @@ func variables(app *kong.Application) string {
 			text += fmt.Sprintf("%s: --%s. %s\n\n", name, flag.Name, flag.Help)
 		}
 	}
-	return text + "CMD has COORD_PATH, COORD_NODE, COORD_TOKEN (the fencing token), COORD_SINCE and COORD_HELD (the nodes of all " +
+	return text +
+		"CMD has COORD_PATH, COORD_NODE, COORD_TOKEN (the fencing token), COORD_SINCE and COORD_HELD (the nodes of all " +
 		"locks that it runs under); with several paths COORD_PATH_1 and so on."
 }
 
@@ -277,7 +283,8 @@ func accountOf(ctx *kong.Context, args []string) (a term.Account) {
 
 // runsAlways reports whether a verb that runs commands cannot do without one.
 func runsAlways(verb *kong.Node) bool {
-	return verb.Name != "elect" && verb.Name != "once" && verb.Name != "slot" && verb.Name != "cron" && verb.Name != "shards"
+	return verb.Name != "elect" && verb.Name != "once" && verb.Name != "slot" && verb.Name != "cron" &&
+		verb.Name != "shards"
 }
 
 // hasCommand reports whether a command was read for the verb.

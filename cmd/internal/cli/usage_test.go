@@ -97,8 +97,9 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 func TestTheProgramGoesByTheNameItWasCalledBy(t *testing.T) {
 	t.Parallel()
 	for called, name := range map[string]string{
-		"coorddemo": "coorddemo", "/usr/local/bin/zkcoord": "zkcoord", "./zkcoord-1.2": "zkcoord-1.2", "zkcoord.exe": "zkcoord",
-		"": "zkcoord", "a link\x1b[2J": "zkcoord", "-": "zkcoord",
+		"coorddemo": "coorddemo", "/usr/local/bin/zkcoord": "zkcoord", "./zkcoord-1.2": "zkcoord-1.2",
+		"zkcoord.exe": "zkcoord",
+		"":            "zkcoord", "a link\x1b[2J": "zkcoord", "-": "zkcoord",
 	} {
 		require.Equal(t, name, term.CalledBy([]string{called}), called)
 	}
@@ -133,12 +134,16 @@ func TestBothProgramsAreTheSameAndSpeakOfThemselvesByTheirNames(t *testing.T) {
 			told, _ := call(strings.Fields(args)...)
 			require.Contains(t, told, says, args)
 		}
-		for _, verb := range []string{"lock", "elect", "doublebarrier", "once", "cron", "slot", "queue receive", "demo stock"} {
+		for _, verb := range []string{
+			"lock", "elect", "doublebarrier", "once", "cron", "slot", "queue receive", "demo stock",
+		} {
 			told, status := call(append(strings.Fields(verb), "--help")...)
 			require.Zero(t, status)
 			require.Contains(t, told, "Usage: "+name+" "+verb)
 		}
-		told, status = call(append(cmdtest.Target(w), "lock", w.Path("l"), "--", filepath.Join(dir, name), "--zk", w.ConnectString(), "inspect", w.Path("l"))...)
+		told, status = call(
+			append(cmdtest.Target(w), "lock", w.Path("l"), "--", filepath.Join(dir, name), "--zk", w.ConnectString(), "inspect",
+				w.Path("l"))...)
 		require.Zero(t, status, "a command under guard")
 		require.Contains(t, told, `"`+name+" ", "the holder has the program's name")
 	}
@@ -151,7 +156,9 @@ func TestWithoutAnythingToDoTheHelpIsShown(t *testing.T) {
 
 func TestNumbersBelowZeroBelongToTheCommandAfterTheSeparator(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "--nice -5", cmdtest.Start(t, "--zk", cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "lock", "/l", "--", "echo", "--nice", "-5").Gives(0))
+	require.Equal(t, "--nice -5",
+		cmdtest.Start(t, "--zk", cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "lock", "/l", "--", "echo",
+			"--nice", "-5").Gives(0))
 }
 
 func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
@@ -202,7 +209,9 @@ func TestEachOfSeveralPathsIsCompleted(t *testing.T) {
 	// The line's own servers take the place of the variable's.
 	for _, option := range []string{"--zk " + w.ConnectString(), "--zk=" + w.ConnectString()} {
 		cmd := exec.Command(cmdtest.Coorddemo(t))
-		cmd.Env = []string{"COMP_LINE=coorddemo inspect " + option + " " + w.Path("ga"), "ZK_SERVERS=" + cmdtest.ClosedPort(t)}
+		cmd.Env = []string{
+			"COMP_LINE=coorddemo inspect " + option + " " + w.Path("ga"), "ZK_SERVERS=" + cmdtest.ClosedPort(t),
+		}
 		require.Equal(t, w.Path("gate"), strings.TrimSpace(cmdtest.StartAs(t, cmd).Output()), option)
 	}
 }
@@ -222,11 +231,14 @@ func TestHelpThatCannotBeWrittenIsNoMistakeOfTheUser(t *testing.T) {
 func TestTheManualHasTheCommandLinesOfTheHelp(t *testing.T) {
 	t.Parallel()
 	page := cmdtest.Start(t, "__manual").Output()
-	require.Contains(t, page, `\fBlock [flags] <path> \&.\&.\&. -- <cmd> \&.\&.\&.\fP`+"\n.br\nRun a command while holding a lock\\&.\n.PP\nCMD runs while")
+	require.Contains(t, page,
+		`\fBlock [flags] <path> \&.\&.\&. -- <cmd> \&.\&.\&.\fP`+
+			"\n.br\nRun a command while holding a lock\\&.\n.PP\nCMD runs while")
 	require.Contains(t, page, `\fBinspect [flags] <path>\fP`)
 	require.Contains(t, page, `--command=STRING`)
 	for section, line := range map[string]string{
-		"EXIT STATUS": "75: with --try", "ENVIRONMENT": "ZK_SERVERS", "EXAMPLES": "coorddemo lock --try /locks/site", "SEE ALSO": "flock(1)",
+		"EXIT STATUS": "75: with --try", "ENVIRONMENT": "ZK_SERVERS", "EXAMPLES": "coorddemo lock --try /locks/site",
+		"SEE ALSO": "flock(1)",
 	} {
 		_, text, found := strings.Cut(page, "\n.SH "+section+"\n")
 		require.True(t, found, section)
@@ -252,10 +264,12 @@ func TestALineForTheShellIsRunByTheShell(t *testing.T) {
 	require.Zero(t, cmdtest.On(t, w, "queue", "put", w.Path("q"), "item").Exit())
 	for _, verb := range []string{"lock PATH/l", "elect PATH/e", "doublebarrier -n 1 PATH/b", "queue receive PATH/q"} {
 		args := strings.Fields(strings.ReplaceAll(verb, "PATH", w.Path("")))
-		require.Equal(t, args[len(args)-1]+" 4", cmdtest.On(t, w, append(args, "-c", `n=3 && echo "$COORD_PATH $((n + 1))" | cat; exit 5`)...).Gives(5), verb)
+		require.Equal(t, args[len(args)-1]+" 4",
+			cmdtest.On(t, w, append(args, "-c", `n=3 && echo "$COORD_PATH $((n + 1))" | cat; exit 5`)...).Gives(5), verb)
 	}
 	require.Zero(t, cmdtest.On(t, w, "lock", "--command", "test -z \"$1\"", w.Path("l")).Exit(), "before the path, too")
-	require.Equal(t, "-c x", cmdtest.On(t, w, "lock", w.Path("l"), "--", "echo", "-c", "x").Output(), "behind -- it is the command's")
+	require.Equal(t, "-c x", cmdtest.On(t, w, "lock", w.Path("l"), "--", "echo", "-c", "x").Output(),
+		"behind -- it is the command's")
 }
 
 func TestTheShellIsTheUsersOwn(t *testing.T) {
@@ -278,9 +292,14 @@ func TestTheShellIsTheUsersOwn(t *testing.T) {
 
 func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"lock /l", "elect /l", "doublebarrier -n 1 /l", "once /l key", "cron /l @daily", "slot /l 2", "queue receive /l"} {
-		for rest, says := range map[string]string{"-c x -- true": "two commands", "-c x true": "two commands", "--": "no command", "--command=": "command"} {
-			status, out, stderr := inProcess(append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb+" "+rest)...)...)
+	for _, verb := range []string{
+		"lock /l", "elect /l", "doublebarrier -n 1 /l", "once /l key", "cron /l @daily", "slot /l 2", "queue receive /l",
+	} {
+		for rest, says := range map[string]string{
+			"-c x -- true": "two commands", "-c x true": "two commands", "--": "no command", "--command=": "command",
+		} {
+			status, out, stderr := inProcess(
+				append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb+" "+rest)...)...)
 			require.Equal(t, term.ExitUsage, status, "%s %s", verb, rest)
 			require.Empty(t, cmdtest.Told(t, out), "%s %s", verb, rest)
 			objects := cmdtest.Told(t, stderr)

@@ -87,7 +87,8 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 		return "", err
 	}
 	program := filepath.Join(dir, "zkcoord") // left alone if it is up to date
-	build := exec.Command("go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "../../zkcoord")
+	build := exec.Command("go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program,
+		"../../zkcoord")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it: compiled once for both
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

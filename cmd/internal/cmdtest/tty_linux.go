@@ -52,7 +52,8 @@ func OnTerminal(t *testing.T, w *zktest.World, name string, args ...string) *Ter
 	require.NoError(t, failed)
 	device := Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))
 	tty := &Terminal{t: t, Keys: keys, Cmd: exec.Command(name, args...)}
-	tty.Cmd.Env = append(Environment(), "ZK_SERVERS="+w.ConnectString(), "D="+Coorddemo(t), "T=--session-timeout=20s", "PS1=$ ", "ENV=")
+	tty.Cmd.Env = append(Environment(), "ZK_SERVERS="+w.ConnectString(), "D="+Coorddemo(t), "T=--session-timeout=20s",
+		"PS1=$ ", "ENV=")
 	tty.Cmd.Stdin, tty.Cmd.Stdout, tty.Cmd.Stderr = device, device, device
 	tty.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, tty.Cmd.Start())
@@ -108,7 +109,8 @@ func (tty *Terminal) Press(keys string) {
 // Sees waits until the text is on the screen.
 func (tty *Terminal) Sees(text string) {
 	tty.t.Helper()
-	zktest.Eventually(tty.t, Soon, func() bool { return strings.Contains(tty.Screen.String(), text) }, "the screen shows %q", text)
+	zktest.Eventually(tty.t, Soon, func() bool { return strings.Contains(tty.Screen.String(), text) },
+		"the screen shows %q", text)
 }
 
 // Answers waits until the text is on the screen, after these keys.
@@ -126,7 +128,8 @@ const Modes = `; echo done-$?; m=$(stty -a | tr '; ' '\n\n' | grep -x -e icanon 
 // Unchanged waits until the shell has printed them so many times.
 func (tty *Terminal) Unchanged(times int) {
 	tty.t.Helper()
-	zktest.Eventually(tty.t, Soon, func() bool { return strings.Count(tty.Screen.String(), "-modes") == times }, "the shell tells the modes")
+	zktest.Eventually(tty.t, Soon, func() bool { return strings.Count(tty.Screen.String(), "-modes") == times },
+		"the shell tells the modes")
 	require.Equal(tty.t, times, strings.Count(tty.Screen.String(), "icanon-echo-modes"), "the modes are what they were")
 }
 

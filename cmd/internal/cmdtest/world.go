@@ -94,7 +94,8 @@ func Must[T any](v T, err error) T {
 // Open returns a client whose session a busy machine does not end.
 func Open(t testing.TB, w *zktest.World, opts ...coord.Option) *coord.Client {
 	t.Helper()
-	return coordtest.Open(t, w.ConnectString(), append([]coord.Option{coord.WithSessionTimeout(20 * time.Second)}, opts...)...)
+	return coordtest.Open(t, w.ConnectString(),
+		append([]coord.Option{coord.WithSessionTimeout(20 * time.Second)}, opts...)...)
 }
 
 // Below is the path that the world's own paths are below.

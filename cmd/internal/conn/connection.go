@@ -46,7 +46,10 @@ type Connection struct {
 }
 
 // environmentVariables stand for the options above.
-var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY", "ZKCOORD_ATTEND"}
+var environmentVariables = []string{
+	"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY",
+	"ZKCOORD_ATTEND",
+}
 
 // UnsetEmptyVariables unsets the variables that are set and empty, and returns
 // their names.
@@ -141,8 +144,9 @@ func Within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 // Options are the options for the client.
 func (c *Connection) Options() ([]coord.Option, error) {
 	if c.ZK == "" {
-		return nil, term.UsageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
-			"(for development, \"%s server\" runs one on 127.0.0.1:2181)", term.Program)
+		return nil, term.UsageError(
+			"no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
+				"(for development, \"%s server\" runs one on 127.0.0.1:2181)", term.Program)
 	}
 	if err := c.refuseEmptyVariables(); err != nil {
 		return nil, err
@@ -152,7 +156,8 @@ func (c *Connection) Options() ([]coord.Option, error) {
 		return nil, err
 	}
 	opts := []coord.Option{
-		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(dialect), coord.WithHeld(HeldAround()...),
+		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(dialect),
+		coord.WithHeld(HeldAround()...),
 		coord.WithLogger(slog.New(slog.DiscardHandler)), // the verbs say what there is to say
 	}
 	for _, credential := range lines(c.Auth) {
@@ -206,7 +211,8 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 	switch {
 	case err == nil:
 		c.lookForChroot(connecting, client)
-		if granted := client.Info().SessionTimeout; c.SessionTimeout != 0 && granted != c.SessionTimeout.Truncate(time.Millisecond) {
+		granted := client.Info().SessionTimeout
+		if c.SessionTimeout != 0 && granted != c.SessionTimeout.Truncate(time.Millisecond) {
 			c.Note("the servers grant a session timeout of %v instead of %v: they have limits of their own, "+
 				"by default 2 and 20 ticks", granted, c.SessionTimeout)
 		}
@@ -218,7 +224,9 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 	case ctx.Err() != nil:
 		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: err}
 	default:
-		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w\n(%s --connect-timeout sets how long to try)", err, c.hint())}
+		return nil, &term.ExitError{
+			Code: term.ExitUnavailable, Err: fmt.Errorf("%w\n(%s --connect-timeout sets how long to try)", err, c.hint()),
+		}
 	}
 }
 
@@ -268,7 +276,10 @@ func (c *Connection) Child(verb string, args ...string) (*exec.Cmd, error) {
 		return slices.Contains(environmentVariables, name)
 	})
 	for _, v := range append([]variable{
-		{"ZK_SERVERS", c.ZK}, {"ZK_AUTH", strings.Join(c.Auth, "\n")}, {"ZK_ACL", strings.Join(c.ACL, "\n")}, {"ZKCOORD_ATTEND", c.Attendant},
+		{"ZK_SERVERS", c.ZK},
+		{"ZK_AUTH", strings.Join(c.Auth, "\n")},
+		{"ZK_ACL", strings.Join(c.ACL, "\n")},
+		{"ZKCOORD_ATTEND", c.Attendant},
 	}, c.variables()...) {
 		if v.value != "" {
 			cmd.Env = append(cmd.Env, v.name+"="+v.value)
@@ -306,7 +317,9 @@ func (c *Connection) Lasting(limit *time.Duration, f func(ctx context.Context, c
 }
 
 // Serving is [Connection.Lasting] for verbs that listen.
-func (c *Connection) Serving(address *net.TCPAddr, f func(ctx context.Context, client *coord.Client, listener net.Listener) error) error {
+func (c *Connection) Serving(
+	address *net.TCPAddr, f func(ctx context.Context, client *coord.Client, listener net.Listener) error,
+) error {
 	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
 		listener, err := net.ListenTCP("tcp", address)
 		if err != nil {

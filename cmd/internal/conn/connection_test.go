@@ -29,13 +29,15 @@ func TestCredentialsOpenWhatTheirACLProtects(t *testing.T) {
 		lock := []string{"lock", w.Path("private/l"), "--", "sh", "-c", "exit 4"}
 
 		cmdtest.On(t, w, lock...).Ends(term.ExitOwnFault, "not permitted", "--auth")
-		require.Equal(t, term.ExitOwnFault, cmdtest.On(t, w, append([]string{"--auth", "digest:someone:else"}, lock...)...).Exit())
+		require.Equal(t, term.ExitOwnFault,
+			cmdtest.On(t, w, append([]string{"--auth", "digest:someone:else"}, lock...)...).Exit())
 
 		require.Equal(t, 4, cmdtest.On(t, w, append([]string{"--auth", "digest:someone:a:secret"}, lock...)...).Exit())
 		byEnvironment := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), lock...)...)
 		byEnvironment.Env = []string{"ZK_AUTH=digest:other:x\ndigest:someone:a:secret"}
 		require.Equal(t, 4, cmdtest.StartAs(t, byEnvironment).Exit())
-		require.Equal(t, 0, cmdtest.On(t, w, "--auth", "digest:someone:a:secret", "queue", "put", w.Path("private/q"), "item").Exit())
+		require.Equal(t, 0,
+			cmdtest.On(t, w, "--auth", "digest:someone:a:secret", "queue", "put", w.Path("private/q"), "item").Exit())
 	})
 }
 
@@ -51,7 +53,8 @@ func TestAStrangerRevokesNoCommandWhoseNodesHaveAnACL(t *testing.T) {
 			status = p.Exit()
 			return p.Output() + p.Stderr.String(), status
 		}
-		holder := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), cmdtest.Sh(w.Path("private/l"), cmdtest.Busy)...)...)
+		holder := exec.Command(cmdtest.Coorddemo(t),
+			append(cmdtest.Target(w), cmdtest.Sh(w.Path("private/l"), cmdtest.Busy)...)...)
 		holder.Env = []string{"ZK_AUTH=" + owner, "ZK_ACL=" + acl}
 		p := cmdtest.StartAs(t, holder)
 		pid := p.Number()
@@ -73,7 +76,8 @@ func TestAStrangerRevokesNoCommandWhoseNodesHaveAnACL(t *testing.T) {
 		require.Zero(t, status, told)
 		require.Equal(t, 143, p.Exit())
 
-		open := cmdtest.On(t, w, append([]string{"--auth", owner}, cmdtest.Sh(w.Path("private/l"), cmdtest.Busy)...)...).Begun()
+		open := cmdtest.On(t, w, append([]string{"--auth", owner}, cmdtest.Sh(w.Path("private/l"), cmdtest.Busy)...)...).
+			Begun()
 		_, status = asked("revoke")
 		require.Zero(t, status, "without --acl everybody may ask")
 		require.Equal(t, 143, open.Exit())
@@ -113,12 +117,15 @@ func TestTheProcessesOfADemoHaveTheACL(t *testing.T) {
 // Whoever sets a variable that protects something does not mean to go without.
 func TestF90AVariableThatProtectsIsRefusedWhenItIsEmpty(t *testing.T) {
 	w := cmdtest.World(t)
-	for _, name := range []string{"ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"} {
+	for _, name := range []string{
+		"ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY",
+	} {
 		inspect := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "inspect", w.Path("l"))...)
 		inspect.Env = []string{name + "="}
 		cmdtest.StartAs(t, inspect).Ends(term.ExitUsage, name+" is set and empty")
 	}
-	open := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "--acl", "world:anyone:cdrwa", "inspect", w.Path("l"))...)
+	open := exec.Command(cmdtest.Coorddemo(t),
+		append(cmdtest.Target(w), "--acl", "world:anyone:cdrwa", "inspect", w.Path("l"))...)
 	open.Env = []string{"ZK_ACL=", "ZKCOORD_ATTEND="}
 	require.Zero(t, cmdtest.StartAs(t, open).Exit(), "an option takes the variable's place")
 }
@@ -186,7 +193,9 @@ func (a *authority) issue(name string, template *x509.Certificate) *tls.Certific
 	cert := coordtest.Certificate(a.t, a.cert, template)
 	private := cmdtest.Must(x509.MarshalPKCS8PrivateKey(cert.PrivateKey))
 	for file, block := range map[string]*pem.Block{
-		name + ".pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]}, name + ".key": {Type: "PRIVATE KEY", Bytes: private},
+		name + ".pem": {
+			Type: "CERTIFICATE", Bytes: cert.Certificate[0],
+		}, name + ".key": {Type: "PRIVATE KEY", Bytes: private},
 	} {
 		require.NoError(a.t, os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600))
 	}
@@ -233,7 +242,8 @@ func TestTheProgramsServerSpeaksTLSToClientsWithItsCertificates(t *testing.T) {
 	a.issue("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	serve := []string{"server", "--addr", "127.0.0.1:0", "--secure-addr", "127.0.0.1:0"}
 	cmdtest.Start(t, serve...).Ends(term.ExitUsage, "needs a certificate")
-	server := cmdtest.Start(t, append(serve, "--tls-cert", a.file("server.pem"), "--tls-key", a.file("server.key"), "--tls-ca", a.file("ca.pem"))...)
+	server := cmdtest.Start(t,
+		append(serve, "--tls-cert", a.file("server.pem"), "--tls-key", a.file("server.key"), "--tls-ca", a.file("ca.pem"))...)
 	_, secure := server.Line(), server.Line()
 	lock := []string{"--zk", secure, "--connect-timeout", "2s", "--tls-ca", a.file("ca.pem"), "lock"}
 	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, append(lock, "/l", "--", "true")...).Exit())

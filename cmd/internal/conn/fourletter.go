@@ -75,7 +75,8 @@ func (c *Connection) Mode(ctx context.Context, address string) string {
 // and to dump. The answer to cons also has the session's timeout and the time
 // of the server's last answer to the client, both in milliseconds.
 var connectionLines = map[string]*regexp.Regexp{
-	"cons": regexp.MustCompile(`(?m)/(\S+)\[[0-9a-f]+\]\((?:.*?sid=(0x[0-9a-f]+)(?:.*?,to=(\d+)(?:.*?,lresp=(\d+))?)?)?`), // this connection has no session
+	"cons": regexp.MustCompile(
+		`(?m)/(\S+)\[[0-9a-f]+\]\((?:.*?sid=(0x[0-9a-f]+)(?:.*?,to=(\d+)(?:.*?,lresp=(\d+))?)?)?`), // this connection has no session
 	"dump": regexp.MustCompile(`(?m)ip: \S*/(\S+) sessionId: (0x[0-9a-f]+)()()`),
 }
 

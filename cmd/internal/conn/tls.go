@@ -56,7 +56,8 @@ func (o TlsOptions) ServerConfig() (*tls.Config, error) {
 	case err != nil:
 		return nil, err
 	case config == nil || len(config.Certificates) == 0:
-		return nil, term.UsageError("a server that speaks TLS needs a certificate: name it with --tls-cert, and its key with --tls-key")
+		return nil, term.UsageError(
+			"a server that speaks TLS needs a certificate: name it with --tls-cert, and its key with --tls-key")
 	case config.RootCAs != nil:
 		config.ClientCAs, config.ClientAuth = config.RootCAs, tls.RequireAndVerifyClientCert
 	}

@@ -48,7 +48,9 @@ type stage struct {
 
 // play runs a demo: on the named servers, or else on a server of its own. check
 // gets the session timeout.
-func play(s *term.Streams, c *conn.Connection, check func(session time.Duration) error, run func(st *stage) error) error {
+func play(
+	s *term.Streams, c *conn.Connection, check func(session time.Duration) error, run func(st *stage) error,
+) error {
 	st := &stage{
 		Connection: *c, Progress: term.NewProgress(s), streams: s, where: c.ZK,
 		path: look.DemoRoot + "stock-" + strings.ToLower(rand.Text()[:8]),

@@ -44,7 +44,8 @@ func record(t *testing.T) (lines []told) {
 }
 
 // changing is what differs from run to run.
-var changing = regexp.MustCompile(`stock-[a-z0-9]+|[0-9]+(\.[0-9]+)?(ms|s)?|(after|before) it had? ?(read|wrote|written) the file`)
+var changing = regexp.MustCompile(
+	`stock-[a-z0-9]+|[0-9]+(\.[0-9]+)?(ms|s)?|(after|before) it had? ?(read|wrote|written) the file`)
 
 func shape(lines []string) []string {
 	shapes := make([]string, len(lines))
@@ -111,7 +112,8 @@ func draw(lines []told) string {
 		}
 		from := percent(line.at)
 		fmt.Fprintf(&style, "@keyframes l%d{0%%,%.2f%%{opacity:0}%.2f%%,100%%{opacity:1}}\n", i, from, from+0.01)
-		fmt.Fprintf(&body, "    <text class=\"l\" style=\"animation-name:l%d\" x=\"%d\" y=\"%d\" fill=\"%s\" xml:space=\"preserve\">%s</text>\n",
+		fmt.Fprintf(&body,
+			"    <text class=\"l\" style=\"animation-name:l%d\" x=\"%d\" y=\"%d\" fill=\"%s\" xml:space=\"preserve\">%s</text>\n",
 			i, margin, margin+lineHeight*(i+1)-6, color, html.EscapeString(line.text))
 		if found := sold.FindStringSubmatch(line.text); found != nil {
 			n, _ := strconv.Atoi(found[1] + found[2])

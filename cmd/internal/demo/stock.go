@@ -86,7 +86,8 @@ func (v *stockVerb) introduce(st *stage) {
 		apart = fmt.Sprintf("The lock is %s on %s", st.path, st.where)
 	}
 	if v.Kill > 0 {
-		apart += fmt.Sprintf(",\nand %s killed with SIGKILL in the middle of a sale", term.Plural(v.Kill, "process is", "processes are"))
+		apart += fmt.Sprintf(",\nand %s killed with SIGKILL in the middle of a sale",
+			term.Plural(v.Kill, "process is", "processes are"))
 	}
 	st.Tell("%s.\n", apart)
 }

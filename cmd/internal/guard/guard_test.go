@@ -255,7 +255,8 @@ func TestStopIsTermThenKill(t *testing.T) {
 
 func TestAStoppedCommandStillHearsTerm(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, time.Hour, 20*time.Second, `trap 'echo term; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done`)
+	r := guarded(t, time.Hour, 20*time.Second,
+		`trap 'echo term; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done`)
 	require.Equal(t, syscall.SIGSTOP, r.event(Stopped).Signal)
 	r.Stop()
 	require.Equal(t, 5, r.event(Exited).ExitCode())
@@ -263,7 +264,8 @@ func TestAStoppedCommandStillHearsTerm(t *testing.T) {
 
 func TestSignalsReachTheWholeGroup(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, time.Hour, 0, `trap 'wait; echo parent; exit 9' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait`)
+	r := guarded(t, time.Hour, 0,
+		`trap 'wait; echo parent; exit 9' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait`)
 	require.Equal(t, "ready", r.line())
 	r.Signal(syscall.SIGUSR1)
 	require.Equal(t, "child", r.line())
@@ -292,7 +294,8 @@ func TestBackgroundProcessesOutliveACommandThatEndsByItself(t *testing.T) {
 
 func TestWhatAStoppedCommandLeavesBehindHasTheSameTime(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, time.Hour, 20*time.Second, `sh -c 'trap "sleep 0.2; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`)
+	r := guarded(t, time.Hour, 20*time.Second,
+		`sh -c 'trap "sleep 0.2; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`)
 	require.Equal(t, "ready", r.line())
 	r.Stop()
 	require.Equal(t, 143, r.event(Exited).ExitCode())

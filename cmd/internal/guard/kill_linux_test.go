@@ -178,7 +178,8 @@ func TestThePriorityIsTheGuardsAndNotTheCommands(t *testing.T) {
 	guard := r.number()
 	for _, keeper := range []int{guard, parentOfProcess(t, guard)} {
 		require.Eventually(t, func() bool {
-			return policy(t, keeper) == unix.SCHED_RR && status(t, keeper, "VmLck") != "0 kB" && (!mayBeSpared(t) || spared(t, keeper) == "-1000")
+			return policy(t, keeper) == unix.SCHED_RR && status(t, keeper, "VmLck") != "0 kB" &&
+				(!mayBeSpared(t) || spared(t, keeper) == "-1000")
 		}, cmdtest.Soon, time.Millisecond)
 	}
 	require.Equal(t, policy(t, os.Getpid()), policy(t, r.pid))

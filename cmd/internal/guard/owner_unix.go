@@ -24,7 +24,9 @@ const backlog = 64
 
 // Options says what to run and under which terms.
 type Options struct {
-	Guard     *exec.Cmd     // this program with the argument Verb; with the environment and the standard descriptors for the command
+	// Guard is this program with the argument Verb, with the environment and
+	// the standard descriptors for the command.
+	Guard     *exec.Cmd
 	Argv      []string      // the command
 	Deadline  Instant       // the lock can be trusted until then
 	KillAfter time.Duration // TERM comes so long before KILL
@@ -91,7 +93,8 @@ func Start(o Options) (*Process, error) {
 	}
 	own := unix.Getpgrp()
 	p.orders <- order{Deadline: o.Deadline, Setup: &setup{
-		Argv: []byte(strings.Join(o.Argv, "\x00")), KillAfter: int64(o.KillAfter), OwnerGroup: own, Foreground: o.Terminal.Foreground() == own,
+		Argv: []byte(strings.Join(o.Argv, "\x00")), KillAfter: int64(o.KillAfter), OwnerGroup: own,
+		Foreground: o.Terminal.Foreground() == own,
 	}}
 	go p.write(orders.write)
 	go p.read(reports.read, orders.write)

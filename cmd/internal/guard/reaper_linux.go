@@ -123,7 +123,8 @@ func reaper(discard string) error {
 		Env: os.Environ(), Files: []uintptr{0, 1, 2, ordersFD, reportsFD}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
-		newOutbox(reports).finish(Event{Kind: Failed, Code: cannotGuard, Message: fmt.Appendf(nil, "starting the guard: %v", err)})
+		newOutbox(reports).
+			finish(Event{Kind: Failed, Code: cannotGuard, Message: fmt.Appendf(nil, "starting the guard: %v", err)})
 		return nil
 	}
 	_ = syscall.Close(ordersFD)

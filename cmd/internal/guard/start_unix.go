@@ -94,7 +94,8 @@ func Runnable(name string) (status int, foreign bool, err error) {
 		return statusOf(err), false, err
 	}
 	var stat unix.Stat_t
-	foreign = unix.Stat(path, &stat) == nil && stat.Mode&unix.S_ISUID != 0 && os.Geteuid() != 0 && int(stat.Uid) != os.Geteuid()
+	foreign = unix.Stat(path, &stat) == nil && stat.Mode&unix.S_ISUID != 0 && os.Geteuid() != 0 &&
+		int(stat.Uid) != os.Geteuid()
 	return 0, foreign, nil
 }
 

@@ -16,12 +16,16 @@ type Look struct {
 
 // Path is what a look has shown of one path.
 type Path struct {
-	Kind     string
-	Lanes    []string // parts with holders of their own, such as the keys of shards; nil: the path itself has holders; empty: nothing has
-	Holders  []Holder
-	Others   []string // the sessions of those who wait
-	Waiting  int
-	Stamp    string    // read before the path: as long as it stays the same, nobody has come and nobody has gone; "": not known
+	Kind string
+	// Lanes are parts with holders of their own, such as the keys of shards.
+	// nil: the path itself has holders; empty: nothing has.
+	Lanes   []string
+	Holders []Holder
+	Others  []string // the sessions of those who wait
+	Waiting int
+	// Stamp was read before the path: as long as it stays the same, nobody has
+	// come and nobody has gone; "": not known.
+	Stamp    string
 	Queue    *Queue    // of a queue
 	Schedule *Schedule // of a schedule
 }

@@ -55,7 +55,8 @@ func TestAPathThatChangesWhileNobodyIsSeenMayHaveBeenHeld(t *testing.T) {
 	all := h.Intervals()
 	require.Len(t, all, 3)
 	require.Equal(t, []bool{true, false, true}, []bool{all[0].AtLooks, all[1].AtLooks, all[2].AtLooks})
-	require.Equal(t, []Span{span(2, 2), span(4, 4)}, []Span{all[0].End, all[1].End}, "what is known better begins with the look that showed it")
+	require.Equal(t, []Span{span(2, 2), span(4, 4)}, []Span{all[0].End, all[1].End},
+		"what is known better begins with the look that showed it")
 }
 
 func TestAPathThatIsStillTheSameHasNotChangedBefore(t *testing.T) {
@@ -90,14 +91,23 @@ func TestWhatABookAndLaterLooksTellOfAnEnd(t *testing.T) {
 		end           float64
 		how           How
 	}{
-		{"a client that was heard of has given it up, and closed its session", Book{at(1), true, heard(0.5)}, Book{at(3), true, nil}, 2, Released},
+		{
+			"a client that was heard of has given it up, and closed its session",
+			Book{at(1), true, heard(0.5)},
+			Book{at(3), true, nil},
+			2, Released,
+		},
 		{"its session lives on", Book{at(15), true, heard(4)}, Book{at(21), true, heard(20)}, 20, Released},
 		{"it was silent until its session was over", Book{at(13), true, heard(4)}, Book{at(15), true, nil}, 15, Lost},
 		{"its connection had gone before", Book{at(11), true, nil}, Book{at(15), true, nil}, 15, Crashed},
 		{"a server did not answer before", Book{at(11), false, nil}, Book{at(15), true, nil}, 15, ""},
 		{"a server did not answer afterwards", Book{at(11), true, nil}, Book{at(15), false, nil}, 15, ""},
 		{"it was heard of, and may have been silent since", Book{at(5), true, heard(4)}, Book{at(15), true, nil}, 15, ""},
-		{"the servers do not say when they heard of it", Book{at(13), true, map[string]Heard{"session of a": {}}}, Book{at(15), true, nil}, 15, ""},
+		{
+			"the servers do not say when they heard of it", Book{
+				at(13), true, map[string]Heard{"session of a": {}},
+			}, Book{at(15), true, nil}, 15, "",
+		},
 	} {
 		h := New(limits())
 		h.See(held(0, "1", "a"))
@@ -182,11 +192,19 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 func TestPointsAreWhatHasChanged(t *testing.T) {
 	h := New(limits())
 	for i, items := range []int{0, 0, 3, 3, 3} {
-		h.See(Look{Began: at(float64(i)), Ended: at(float64(i)), Paths: map[string]Path{"/q": {Kind: "queue", Lanes: []string{}, Queue: &Queue{Items: items}}}})
+		h.See(Look{
+			Began: at(float64(i)), Ended: at(float64(i)), Paths: map[string]Path{
+				"/q": {Kind: "queue", Lanes: []string{}, Queue: &Queue{Items: items}},
+			},
+		})
 	}
 	require.Equal(t, []Point{{At: at(0)}, {At: at(2), Queue: Queue{Items: 3}}}, h.Chunks()[0].Points)
 	require.Equal(t, []Span{span(0, 4)}, h.Runs())
-	h.See(Look{Began: at(60), Ended: at(60), Paths: map[string]Path{"/q": {Kind: "queue", Lanes: []string{}, Queue: &Queue{Items: 3}}}})
+	h.See(Look{
+		Began: at(60), Ended: at(60), Paths: map[string]Path{
+			"/q": {Kind: "queue", Lanes: []string{}, Queue: &Queue{Items: 3}},
+		},
+	})
 	require.Equal(t, []Span{span(0, 4), span(60, 60)}, h.Runs(), "nobody looked meanwhile")
 	require.Equal(t, at(60), h.Chunks()[0].Points[2].At, "it is as before, which the break does not show")
 	require.Empty(t, h.Intervals(), "a queue has no holder")

@@ -52,7 +52,10 @@ func (s *Survey) Parties() []party {
 		}
 		first := len(all)
 		for i, c := range r.Contenders {
-			p := party{Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind || r.Kind == NumbersKind, spare: r.Numbers != nil && len(r.Numbers.Kept) > 0}
+			p := party{
+				Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind || r.Kind == NumbersKind,
+				spare: r.Numbers != nil && len(r.Numbers.Kept) > 0,
+			}
 			if p.waits {
 				for _, at := range r.waitsFor(i) {
 					p.Others = append(p.Others, first+at)
@@ -71,7 +74,8 @@ func (s *Survey) KeptFrom(p party) []Kept {
 	if !p.waits {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(s.Recipes, p.Path, func(r Report, path string) int { return strings.Compare(r.Path, path) })
+	i, found := slices.BinarySearchFunc(s.Recipes, p.Path,
+		func(r Report, path string) int { return strings.Compare(r.Path, path) })
 	if !found || s.Recipes[i].Numbers == nil {
 		return nil
 	}
@@ -166,7 +170,8 @@ func circles(all []party, perhaps bool) (found []Circle) {
 			c = append(c, all[node.ID()])
 		}
 		if len(c) > 1 {
-			slices.SortFunc(c, func(a, b party) int { return slices.Compare([]string{a.Path, a.Node}, []string{b.Path, b.Node}) })
+			slices.SortFunc(c,
+				func(a, b party) int { return slices.Compare([]string{a.Path, a.Node}, []string{b.Path, b.Node}) })
 			found = append(found, c)
 		}
 	}

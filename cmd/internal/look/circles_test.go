@@ -23,7 +23,9 @@ func (ties tied) parties() (all []party) {
 		tie := ties[name]
 		zero := 0.0
 		p := party{Path: name[:1], waits: len(tie.wants) > 0, anyOf: tie.anyOf}
-		p.Contender = Contender{Node: "/" + name, Session: tie.session, Age: &zero, Holds: !p.waits, Under: strings.Fields(tie.under)}
+		p.Contender = Contender{
+			Node: "/" + name, Session: tie.session, Age: &zero, Holds: !p.waits, Under: strings.Fields(tie.under),
+		}
 		for _, other := range tie.wants {
 			p.Others = append(p.Others, slices.Index(names, other))
 		}
@@ -36,10 +38,14 @@ func (ties tied) parties() (all []party) {
 func TestANameThatSeveralNodesHaveIsTheOneOfTheSessionOrToken(t *testing.T) {
 	t.Parallel()
 	hold := func(path, session string, token int64) party {
-		return party{Path: path, Contender: Contender{Node: path + "/n_0000000000", Session: session, Token: token, Holds: true}}
+		return party{
+			Path: path, Contender: Contender{Node: path + "/n_0000000000", Session: session, Token: token, Holds: true},
+		}
 	}
 	waits := func(session, under string) party {
-		return party{Path: "/c", waits: true, Contender: Contender{Node: "/c/n_" + session, Session: session, Under: []string{under}}}
+		return party{
+			Path: "/c", waits: true, Contender: Contender{Node: "/c/n_" + session, Session: session, Under: []string{under}},
+		}
 	}
 	all := []party{
 		hold("/a", "1", 7), hold("/b", "2", 8),
@@ -74,7 +80,9 @@ func TestWhatIsACircle(t *testing.T) {
 		}, 0, 0},
 		"a semaphore of which another slot may come free": {tied{
 			"a1": {session: "1"}, "a2": {session: "9"}, "b1": {session: "2"},
-			"a3": {session: "3", under: "b1", wants: []string{"a1", "a2"}, anyOf: true}, "b2": {session: "4", under: "a1", wants: []string{"b1"}},
+			"a3": {
+				session: "3", under: "b1", wants: []string{"a1", "a2"}, anyOf: true,
+			}, "b2": {session: "4", under: "a1", wants: []string{"b1"}},
 		}, 0, 0},
 		"a semaphore whose slots all wait": {tied{
 			"a1": {session: "1"}, "a2": {session: "9"}, "b1": {session: "2"},
@@ -83,7 +91,9 @@ func TestWhatIsACircle(t *testing.T) {
 		}, 1, 1},
 		"a writer behind two readers of which one is stuck": {tied{
 			"a1": {session: "1"}, "a2": {session: "9"}, "b1": {session: "2"},
-			"a3": {session: "3", under: "b1", wants: []string{"a1", "a2"}}, "b2": {session: "4", under: "a1", wants: []string{"b1"}},
+			"a3": {
+				session: "3", under: "b1", wants: []string{"a1", "a2"},
+			}, "b2": {session: "4", under: "a1", wants: []string{"b1"}},
 		}, 1, 1},
 	} {
 		all := c.ties.parties()

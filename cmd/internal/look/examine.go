@@ -46,7 +46,9 @@ func Examine(ctx context.Context, client *coord.Client, d coord.Dialect, path co
 }
 
 // lookAt reads the nodes that a listing of the path names.
-func lookAt(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, names []string) (r Report, changed bool, err error) {
+func lookAt(
+	ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, names []string,
+) (r Report, changed bool, err error) {
 	r = newReport(string(path))
 	r.Exists = true
 	members := lineIn(names, d)
@@ -114,11 +116,16 @@ func complete(dir string, members []coord.Contender, read []inspect.Contender) [
 
 // parts are the children of a path that belong to a recipe, except its
 // contenders.
-var parts = map[string][]string{roundsKind: layout.DoubleBarrier, SlotsKind: layout.Semaphore, QueueKind: layout.Queue, NumbersKind: layout.Slots, onceKind: layout.Once, cronKind: layout.Cron, shardsKind: layout.Shards}
+var parts = map[string][]string{
+	roundsKind: layout.DoubleBarrier, SlotsKind: layout.Semaphore, QueueKind: layout.Queue, NumbersKind: layout.Slots,
+	onceKind: layout.Once, cronKind: layout.Cron, shardsKind: layout.Shards,
+}
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
-	return isContender(name) || r.members[name] || r.shows(name) || r.Kind == roundsKind && doublebarrier.IsVector(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.ContainsFunc(r.kinds, func(kind string) bool { return slices.Contains(parts[kind], name) })
+	return isContender(name) || r.members[name] || r.shows(name) || r.Kind == roundsKind && doublebarrier.IsVector(name) ||
+		r.Kind == SlotsKind && isKazooLease(name) ||
+		slices.ContainsFunc(r.kinds, func(kind string) bool { return slices.Contains(parts[kind], name) })
 }
 
 // hasLocks reports whether the node of that name has the locks of keys below
@@ -172,7 +179,9 @@ func isNotice(name string) bool {
 // special looks for recipes that are more than a line: a double barrier, a
 // semaphore, a queue, slots, a ledger, shards, a group. It reports whether one
 // of their parts has changed meanwhile.
-func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
+func (r *Report) special(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender,
+) (_ []inspect.Contender, changed bool, err error) {
 	nodes := []string{string(path), layout.SemaphoreAt(coord.Kazoo, string(path)).Queue.Dir}
 	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind], parts[NumbersKind]) {
 		if slices.Contains(names, part) {
@@ -207,7 +216,9 @@ func moment(ctx context.Context, client *coord.Client, nodes []string) (changes 
 // recipe finds the recipes at a path besides a line, and returns all
 // contenders. Beside another recipe it finds only recipes that have parts of
 // their own.
-func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) ([]inspect.Contender, error) {
+func (r *Report) recipe(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender,
+) ([]inspect.Contender, error) {
 	if len(line) == 0 || line[0].Kind == doublebarrier.Kind {
 		if _, err := r.inRounds(ctx, client, path, line); err != nil {
 			return line, err

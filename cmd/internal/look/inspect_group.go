@@ -24,14 +24,17 @@ const mostMembers = 1000
 
 // inGroup finds the members of a group at path: the children that belong to
 // sessions. A name says whether a member is of the Kazoo dialect.
-func (r *Report) inGroup(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+func (r *Report) inGroup(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string,
+) ([]inspect.Contender, error) {
 	var members []coord.Contender
 	for _, name := range names[:min(mostMembers, len(names))] {
 		c := coord.Contender{Name: name, Kind: memberKind, Dialect: coord.Curator}
 		if isMember(name) {
 			c.Dialect = coord.Kazoo
 		}
-		if !strings.HasPrefix(name, "_c_") || len(LineOf([]string{name})) > 0 { // else it is a protected node of another recipe
+		if !strings.HasPrefix(name, "_c_") ||
+			len(LineOf([]string{name})) > 0 { // else it is a protected node of another recipe
 			members = append(members, c)
 		}
 	}

@@ -61,7 +61,9 @@ var bucket = regexp.MustCompile(`^[0-3][0-9]$`)
 
 // inLedger finds out whether there is a ledger at path, of jobs or of a
 // schedule.
-func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+func (r *Report) inLedger(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string,
+) ([]inspect.Contender, error) {
 	keys, isCron := layout.Once[0], false
 	for _, part := range layout.Cron {
 		isCron = isCron || slices.Contains(names, part) && !slices.Contains(layout.Once, part)
@@ -125,7 +127,9 @@ func newLedgerReport(ctx context.Context, client *coord.Client, ledger *once.Onc
 // clients.
 func byTurns(all []once.Result) []string {
 	first, last := map[string]time.Time{}, map[string]time.Time{}
-	for _, res := range slices.SortedFunc(slices.Values(all), func(a, b once.Result) int { return a.Begun.Compare(b.Begun) }) {
+	for _, res := range slices.SortedFunc(slices.Values(all), func(a, b once.Result) int {
+		return a.Begun.Compare(b.Begun)
+	}) {
 		if _, found := first[res.Options]; !found {
 			first[res.Options] = res.Begun
 		}
@@ -193,7 +197,10 @@ func (l *LedgerReport) count(res once.Result, line string) {
 		return
 	}
 	if len(l.First) < mostShown {
-		l.First = append(l.First, JobReport{res.Key, res.State, strings.ToValidUTF8(res.By, "�"), res.Attempt, res.Begun, strings.ToValidUTF8(res.Err, "�")})
+		l.First = append(l.First,
+			JobReport{
+				res.Key, res.State, strings.ToValidUTF8(res.By, "�"), res.Attempt, res.Begun, strings.ToValidUTF8(res.Err, "�"),
+			})
 	}
 }
 
@@ -242,7 +249,8 @@ func (l *LedgerReport) table(to term.Page) {
 		if age := term.SinceThen(job.Begun); age != nil {
 			begun = term.Age(*age) + " ago"
 		}
-		t.Add("", strconv.Quote(job.Key), string(job.State), strconv.Itoa(job.Attempt), begun, Contender{Owner: job.By}.Who(), term.Plain(job.Error))
+		t.Add("", strconv.Quote(job.Key), string(job.State), strconv.Itoa(job.Attempt), begun, Contender{Owner: job.By}.Who(),
+			term.Plain(job.Error))
 	}
 	_ = t.Write(to)
 	if more := l.Running + l.Failed + l.Unfinished - len(l.First); more > 0 {

@@ -14,7 +14,8 @@ const NodeKind = "node"
 
 // asNode finds out whether the node itself belongs to a session.
 func (r *Report) asNode(ctx context.Context, client *coord.Client) error {
-	line, err := inspect.Describe(ctx, client, path.Dir(r.Path), []coord.Contender{{Name: path.Base(r.Path), Kind: NodeKind, Dialect: client.Info().Dialect}})
+	line, err := inspect.Describe(ctx, client, path.Dir(r.Path),
+		[]coord.Contender{{Name: path.Base(r.Path), Kind: NodeKind, Dialect: client.Info().Dialect}})
 	if err != nil || len(line) == 0 || isNoSession(line[0].Session) {
 		return err
 	}

@@ -35,7 +35,8 @@ type Kept struct {
 }
 
 func (k Kept) String() string {
-	return fmt.Sprintf("%d for %s, for %s more", k.Number, strconv.Quote(term.Middle(k.Owner, mostOwner)), term.Age(k.Left))
+	return fmt.Sprintf("%d for %s, for %s more", k.Number, strconv.Quote(term.Middle(k.Owner, mostOwner)),
+		term.Age(k.Left))
 }
 
 // kept are the numbers that nobody holds, and that only their owners may be
@@ -50,7 +51,10 @@ func kept(path string, all []slots.State) (found []Kept) {
 			left = time.Until(now.Away.Add(now.Cooldown))
 		}
 		if left > 0 {
-			found = append(found, Kept{now.Number, now.Owner, term.SinceThen(now.Away), term.Seconds(left), layout.SlotNodes(path).Number(now.Number)})
+			found = append(found,
+				Kept{
+					now.Number, now.Owner, term.SinceThen(now.Away), term.Seconds(left), layout.SlotNodes(path).Number(now.Number),
+				})
 		}
 	}
 	return found
@@ -93,7 +97,9 @@ func (n *NumbersReport) String() string {
 
 // inNumbers finds out whether there are slots at path, and who has or wants a
 // number. It knows slots by the numbers that were given.
-func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+func (r *Report) inNumbers(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string,
+) ([]inspect.Contender, error) {
 	if !slices.Contains(names, parts[NumbersKind][0]) {
 		return nil, nil
 	}

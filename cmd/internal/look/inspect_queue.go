@@ -34,14 +34,18 @@ const (
 
 // QueueReport is what inspect shows of a queue.
 type QueueReport struct {
-	Items     int          `json:"items"`          // including claimed ones
-	InHand    int          `json:"in_hand"`        // received, and not acknowledged yet
-	Consumers int          `json:"consumers"`      // that share the queue or wait; a lone consumer with enough to do is not counted
-	Dead      int          `json:"dead"`           // in the queue below, at dead
-	Unseen    int          `json:"unacknowledged"` // dead letters that nobody has acknowledged
-	Options   []string     `json:"options"`        // of the consumers: what they do with items whose delivery failed
-	Oldest    float64      `json:"oldest"`         // age in seconds of the oldest item, of those that nobody has; 0: there is none
-	First     []ItemReport `json:"first"`          // some claimed items, and the next ones
+	Items  int `json:"items"`   // including claimed ones
+	InHand int `json:"in_hand"` // received, and not acknowledged yet
+	// Consumers share the queue or wait. A lone consumer with enough to do is
+	// not counted.
+	Consumers int      `json:"consumers"`
+	Dead      int      `json:"dead"`           // in the queue below, at dead
+	Unseen    int      `json:"unacknowledged"` // dead letters that nobody has acknowledged
+	Options   []string `json:"options"`        // of the consumers: what they do with items whose delivery failed
+	// Oldest is the age in seconds of the oldest item that nobody has; 0: there
+	// is none.
+	Oldest float64      `json:"oldest"`
+	First  []ItemReport `json:"first"` // some claimed items, and the next ones
 
 	Put, Taken uint32    `json:"-"` // items so far; only differences count
 	OldestPut  time.Time `json:"-"` // when the oldest item was put, of those that nobody has
@@ -74,7 +78,9 @@ type ItemReport struct {
 
 // inQueue finds out whether there is a queue at path, and returns its
 // consumers.
-func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+func (r *Report) inQueue(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string,
+) ([]inspect.Contender, error) {
 	if !slices.Contains(names, parts[QueueKind][0]) {
 		return nil, nil
 	}
@@ -163,7 +169,9 @@ func (q *QueueReport) date(ctx context.Context, items []string) error {
 
 func newQueueReport(client *coord.Client, path string) (*QueueReport, error) {
 	all, err := queue.New(client, path)
-	return &QueueReport{queue: all, First: []ItemReport{}, claims: map[string]inspect.Contender{}, owners: map[int64]string{}}, err
+	return &QueueReport{
+		queue: all, First: []ItemReport{}, claims: map[string]inspect.Contender{}, owners: map[int64]string{},
+	}, err
 }
 
 // look reads the claims on items.
@@ -315,7 +323,8 @@ func (q *QueueReport) table(to term.Page) {
 					inHand = "yes"
 				}
 			}
-			t.Add("", term.Plain(item.Name), strconv.Quote(item.Data), strconv.Itoa(item.Priority), strconv.Itoa(item.Deliveries),
+			t.Add("", term.Plain(item.Name), strconv.Quote(item.Data), strconv.Itoa(item.Priority),
+				strconv.Itoa(item.Deliveries),
 				term.Age(item.Age), inHand, consumer)
 		}
 		_ = t.Write(to)

@@ -28,7 +28,9 @@ type RoundReport struct {
 }
 
 // inRounds finds out whether there is a double barrier at path, and its state.
-func (r *Report) inRounds(ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender) (bool, error) {
+func (r *Report) inRounds(
+	ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender,
+) (bool, error) {
 	b, err := doublebarrier.New(client, string(path), 1) // the stored number counts
 	if err != nil {
 		return false, err

@@ -18,19 +18,27 @@ import (
 // ScheduleReport is what inspect shows of a schedule, besides the ledger of its
 // slots.
 type ScheduleReport struct {
-	Through     time.Time `json:"through"`      // the newest slot that was chosen or left out
-	Open        []string  `json:"open"`         // slots that were chosen, and are not known to have ended
-	LeftOut     int       `json:"left_out"`     // slots, so far
-	LastSlot    *float64  `json:"last_slot"`    // seconds since the newest slot on record was due; null: there is none
-	LastSuccess *float64  `json:"last_success"` // seconds since the newest successful slot was due; null: none on record succeeded
-	Failing     int       `json:"failing"`      // how many slots failed in a row, counted from the newest that ended
-	Ahead       float64   `json:"mark_ahead"`   // seconds by which the mark was in the future when it was noted, if that is too much
-	Jobs        []string  `json:"jobs"`         // that run at present, as their processes describe them
-	Members     int       `json:"members"`      // the processes that run them
-	NextDue     *float64  `json:"next_due"`     // seconds until the next slot is due, below 0 when it is overdue; null: not known, or there is none
-	Hanging     string    `json:"hanging"`      // a slot that has been under way for longer than the time between two slots, or ""
-	Next        time.Time `json:"-"`            // zero: not known, or there is none
-	unserved    string
+	Through  time.Time `json:"through"`   // the newest slot that was chosen or left out
+	Open     []string  `json:"open"`      // slots that were chosen, and are not known to have ended
+	LeftOut  int       `json:"left_out"`  // slots, so far
+	LastSlot *float64  `json:"last_slot"` // seconds since the newest slot on record was due; null: there is none
+	// LastSuccess is the time in seconds since the newest successful slot was
+	// due; null: none on record succeeded.
+	LastSuccess *float64 `json:"last_success"`
+	Failing     int      `json:"failing"` // how many slots failed in a row, counted from the newest that ended
+	// Ahead is by how many seconds the mark was in the future when it was
+	// noted, if that is too much.
+	Ahead   float64  `json:"mark_ahead"`
+	Jobs    []string `json:"jobs"`    // that run at present, as their processes describe them
+	Members int      `json:"members"` // the processes that run them
+	// NextDue is the time in seconds until the next slot is due, below 0 when
+	// the slot is overdue; null: not known, or there is none.
+	NextDue *float64 `json:"next_due"`
+	// Hanging is a slot that has been under way for longer than the time
+	// between two slots, or "".
+	Hanging  string    `json:"hanging"`
+	Next     time.Time `json:"-"` // zero: not known, or there is none
+	unserved string
 }
 
 // never is a schedule for looking only.
@@ -53,7 +61,8 @@ func (r *Report) schedule(ctx context.Context, client *coord.Client, path conn.N
 	}
 	r.is(cronKind)
 	r.Schedule = &ScheduleReport{
-		Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead), Next: state.Next, unserved: Unserved(state),
+		Through: state.Through, Open: []string{}, LeftOut: state.LeftOut, Ahead: term.Seconds(state.Ahead), Next: state.Next,
+		unserved: Unserved(state),
 	}
 	for _, slot := range state.Open {
 		r.Schedule.Open = append(r.Schedule.Open, cron.Key(slot))
@@ -85,20 +94,23 @@ func MarkAhead(state cron.State) string {
 }
 
 func markAhead(seconds float64, through time.Time) string {
-	return fmt.Sprintf("the mark was %s in the future when it was noted: no slot is due before %s", term.Age(seconds), cron.Key(through))
+	return fmt.Sprintf("the mark was %s in the future when it was noted: no slot is due before %s", term.Age(seconds),
+		cron.Key(through))
 }
 
 // Unserved says, for people, that nobody serves a schedule; or "".
 func Unserved(state cron.State) string {
 	since := time.Since(state.Next)
-	return is(!state.Next.IsZero() && len(state.Open) == 0 && since > dueFor, "nobody has begun the slot that was due %s ago", term.Age(since.Seconds()))
+	return is(!state.Next.IsZero() && len(state.Open) == 0 && since > dueFor,
+		"nobody has begun the slot that was due %s ago", term.Age(since.Seconds()))
 }
 
 // HasSlot reports whether a slot of a schedule was chosen: whether it is under
 // way, or on record.
 func (r *Report) HasSlot(at time.Time) bool {
 	key := cron.Key(at)
-	return slices.Contains(r.Schedule.Open, key) || slices.ContainsFunc(r.Ledger.all, func(res once.Result) bool { return res.Key == key })
+	return slices.Contains(r.Schedule.Open, key) ||
+		slices.ContainsFunc(r.Ledger.all, func(res once.Result) bool { return res.Key == key })
 }
 
 // conclude works out the schedule's health from the records of its slots.

@@ -17,7 +17,9 @@ const SlotsKind = "semaphore"
 // inSlots finds out whether there is a semaphore at path, of either dialect,
 // and who has or wants a slot. A Curator semaphore that no client uses is known
 // by its limit; a Kazoo semaphore then looks like any other node.
-func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+func (r *Report) inSlots(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string,
+) ([]inspect.Contender, error) {
 	isPart := func(name string) bool { return slices.Contains(parts[SlotsKind], name) }
 	for _, d := range dialects {
 		if r.Kind != "" && (d == coord.Kazoo || !slices.ContainsFunc(names, isPart)) {

@@ -33,7 +33,9 @@ type ShardsReport struct {
 
 // inShards finds out whether there are shards at path. When all members are
 // gone, only the plan is left of them.
-func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+func (r *Report) inShards(
+	ctx context.Context, client *coord.Client, path conn.NodePath, names []string,
+) ([]inspect.Contender, error) {
 	isPart := func(part string) bool { return slices.Contains(names, part) }
 	if !isPart(layout.Shards[0]) {
 		return nil, nil
@@ -73,7 +75,8 @@ func (r *Report) inShards(ctx context.Context, client *coord.Client, path conn.N
 }
 
 func (s *ShardsReport) String() string {
-	text := fmt.Sprintf("%s, %d of %s owned", term.Plural(s.Members, "member", "members"), s.Keys-s.Unowned, term.Plural(s.Keys, "key", "keys"))
+	text := fmt.Sprintf("%s, %d of %s owned", term.Plural(s.Members, "member", "members"), s.Keys-s.Unowned,
+		term.Plural(s.Keys, "key", "keys"))
 	if s.Moving > 0 {
 		text += fmt.Sprintf(", %d moving", s.Moving)
 	}

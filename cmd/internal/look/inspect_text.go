@@ -44,7 +44,8 @@ func (r Report) about() string {
 	case r.Kind == UnknownKind:
 		return "an unknown recipe" + r.LikelyText() + r.beside()
 	case r.Kind != mixed && r.Keeps() != "":
-		return fmt.Sprintf("%s: %s; \"%s %s %s\" shows all%s", r.Kind, r.Keeps(), term.Program, r.lists(), term.Plain(r.Path), r.beside())
+		return fmt.Sprintf("%s: %s; \"%s %s %s\" shows all%s", r.Kind, r.Keeps(), term.Program, r.lists(),
+			term.Plain(r.Path), r.beside())
 	case len(r.Contenders) > 0:
 		return fmt.Sprintf("%s%s, %s dialect%s", r.Kind, r.limit(), r.Dialect, r.beside())
 	case r.Kind != "":

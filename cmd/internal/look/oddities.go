@@ -24,10 +24,12 @@ type kindOfOddity struct {
 // has a run-book for each.
 var oddities = []kindOfOddity{
 	{
-		"unknown-contender", "give each recipe a path of its own: behind a contender of an unknown recipe this program's claims are refused, and before it both may hold",
+		"unknown-contender",
+		"give each recipe a path of its own: behind a contender of an unknown recipe this program's claims are refused, and before it both may hold",
 		func(r Report) string {
 			n := r.Unknown()
-			return is(n > 0 && r.Dialect == mixed, "%s of an unknown recipe beside others", term.Plural(n, "contender is", "contenders are"))
+			return is(n > 0 && r.Dialect == mixed, "%s of an unknown recipe beside others",
+				term.Plural(n, "contender is", "contenders are"))
 		},
 	},
 	{
@@ -42,9 +44,11 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"orphan", "a program made the node persistent, or a person did: delete it, if nothing depends on it", func(r Report) string {
+		"orphan", "a program made the node persistent, or a person did: delete it, if nothing depends on it",
+		func(r Report) string {
 			n := r.count(func(c Contender) bool { return c.Orphan })
-			return is(n > 0, "%s to no session, and will never go by %s", term.Plural(n, "contender belongs", "contenders belong"), term.Pick(n, "itself", "themselves"))
+			return is(n > 0, "%s to no session, and will never go by %s",
+				term.Plural(n, "contender belongs", "contenders belong"), term.Pick(n, "itself", "themselves"))
 		},
 	},
 	{
@@ -54,7 +58,9 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"silent-holder", "its process is paused, overloaded or cut off: unless a server hears from it, its node goes when its session ends", func(r Report) string {
+		"silent-holder",
+		"its process is paused, overloaded or cut off: unless a server hears from it, its node goes when its session ends",
+		func(r Report) string {
 			var silent []string
 			for _, c := range r.Contenders {
 				if c.Holds && c.Silence() != "" {
@@ -72,7 +78,8 @@ var oddities = []kindOfOddity{
 	},
 	{
 		"full-counter", "move to a fresh path before the counter is full: claims are refused then", func(r Report) string {
-			return is(r.Left < fewLeft, "%d of %d sequence numbers are used up; use another path before the rest is", math.MaxInt32-r.Left, math.MaxInt32)
+			return is(r.Left < fewLeft, "%d of %d sequence numbers are used up; use another path before the rest is",
+				math.MaxInt32-r.Left, math.MaxInt32)
 		},
 	},
 	{
@@ -85,20 +92,24 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"orphaned-item", "a program made the claim persistent, or a person did: break with --node takes the item back", func(r Report) string {
+		"orphaned-item", "a program made the claim persistent, or a person did: break with --node takes the item back",
+		func(r Report) string {
 			n := r.Queue.orphans()
-			return is(n > 0, "%s in the hand of no session, and will never come back by %s", term.Plural(n, "item is", "items are"), term.Pick(n, "itself", "themselves"))
+			return is(n > 0, "%s in the hand of no session, and will never come back by %s",
+				term.Plural(n, "item is", "items are"), term.Pick(n, "itself", "themselves"))
 		},
 	},
 	{
-		"poisoned-item", "its consumers do not move it to the dead letters (receive --dead, DeadLetters): queue bury or drop takes it out",
+		"poisoned-item",
+		"its consumers do not move it to the dead letters (receive --dead, DeadLetters): queue bury or drop takes it out",
 		func(r Report) string {
 			n := r.Queue.often()
 			return is(n > 0, "%s %d times or more", term.Plural(n, "item was delivered", "items were delivered"), TooOften)
 		},
 	},
 	{
-		"dead-letters", "look at them: " + term.Program + " queue dead; queue requeue puts them back, queue acknowledge says that they stay", func(r Report) string {
+		"dead-letters", "look at them: " + term.Program +
+			" queue dead; queue requeue puts them back, queue acknowledge says that they stay", func(r Report) string {
 			n := r.Queue.unseen()
 			return is(n > 0, "%s", term.Plural(n, "dead letter", "dead letters"))
 		},
@@ -108,16 +119,20 @@ var oddities = []kindOfOddity{
 			if r.Schedule != nil || r.Ledger == nil || r.Ledger.Failed == 0 {
 				return ""
 			}
-			return is(true, "%s failed, and nobody tries again: %s", term.Plural(r.Ledger.Failed, "job has", "jobs have"), r.Ledger.keys(once.Failed))
+			return is(true, "%s failed, and nobody tries again: %s", term.Plural(r.Ledger.Failed, "job has", "jobs have"),
+				r.Ledger.keys(once.Failed))
 		},
 	},
 	{
-		"unfinished-job", "its process died or lost its hold: only the job itself can tell how far it came; " + term.Program + " once --forget has it done again",
+		"unfinished-job",
+		"its process died or lost its hold: only the job itself can tell how far it came; " + term.Program +
+			" once --forget has it done again",
 		func(r Report) string {
 			if r.Schedule != nil || r.Ledger == nil || r.Ledger.Unfinished == 0 {
 				return ""
 			}
-			return is(true, "%s begun, no end is on record, and nobody has it: %s", term.Plural(r.Ledger.Unfinished, "job was", "jobs were"), r.Ledger.keys(once.Unfinished))
+			return is(true, "%s begun, no end is on record, and nobody has it: %s",
+				term.Plural(r.Ledger.Unfinished, "job was", "jobs were"), r.Ledger.keys(once.Unfinished))
 		},
 	},
 	{
@@ -133,7 +148,8 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"hanging-slot", "see whether its job goes on; " + term.Program + " revoke asks its process to end it", func(r Report) string {
+		"hanging-slot", "see whether its job goes on; " + term.Program + " revoke asks its process to end it",
+		func(r Report) string {
 			if r.Schedule == nil || r.Schedule.Hanging == "" {
 				return ""
 			}
@@ -149,7 +165,8 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"mark-ahead", "correct the wrong clocks; then " + term.Program + " cron --rewind has the schedule go on", func(r Report) string {
+		"mark-ahead", "correct the wrong clocks; then " + term.Program + " cron --rewind has the schedule go on",
+		func(r Report) string {
 			if r.Schedule == nil || r.Schedule.Ahead == 0 {
 				return ""
 			}
@@ -157,7 +174,9 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"different-jobs", "if no change of the schedule is under way, give each its own path: a slot is run for one of them only", func(r Report) string {
+		"different-jobs",
+		"if no change of the schedule is under way, give each its own path: a slot is run for one of them only",
+		func(r Report) string {
 			if r.Schedule == nil {
 				return ""
 			}
@@ -165,7 +184,8 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"different-options", "if no change of the programs is under way, give all the same options, or each its own path", func(r Report) string {
+		"different-options", "if no change of the programs is under way, give all the same options, or each its own path",
+		func(r Report) string {
 			switch {
 			case r.Ledger != nil && len(r.Ledger.Options) > 1:
 				return is(true, "clients with different options make attempts by turns: %s", strings.Join(r.Ledger.Options, "; "))
@@ -184,7 +204,8 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"unowned-key", term.Program + " shards shows each key: is its member still starting, or its former owner still draining?", func(r Report) string {
+		"unowned-key", term.Program +
+			" shards shows each key: is its member still starting, or its former owner still draining?", func(r Report) string {
 			if r.Shards == nil || r.Shards.Members == 0 || r.Shards.Unowned == 0 {
 				return ""
 			}
@@ -200,7 +221,8 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"kept-slot", "wait for the owner or the end of its cooldown, or let others have the number: " + term.Program + " slot --forget", func(r Report) string {
+		"kept-slot", "wait for the owner or the end of its cooldown, or let others have the number: " + term.Program +
+			" slot --forget", func(r Report) string {
 			if r.Numbers == nil || len(r.Numbers.Kept) == 0 || r.Waiting() == 0 {
 				return ""
 			}
@@ -208,7 +230,8 @@ var oddities = []kindOfOddity{
 			for _, k := range r.Numbers.Kept {
 				kept = append(kept, k.String())
 			}
-			return is(true, "%s for others: %s", term.Pick(r.Waiting(), "one waits, and a number is kept", "some wait, and numbers are kept"), Few(kept))
+			return is(true, "%s for others: %s",
+				term.Pick(r.Waiting(), "one waits, and a number is kept", "some wait, and numbers are kept"), Few(kept))
 		},
 	},
 	{
@@ -216,7 +239,8 @@ var oddities = []kindOfOddity{
 			if r.Numbers == nil || len(r.Numbers.Counts) < 2 {
 				return ""
 			}
-			return is(true, "holders disagree about how many slots there are: %s", strings.Trim(fmt.Sprint(r.Numbers.Counts), "[]"))
+			return is(true, "holders disagree about how many slots there are: %s",
+				strings.Trim(fmt.Sprint(r.Numbers.Counts), "[]"))
 		},
 	},
 }

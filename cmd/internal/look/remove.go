@@ -38,7 +38,8 @@ var removables = map[string]func(c *coord.Client, path string) (removable, error
 // that leaves nothing behind.
 func RemoverOf(c *coord.Client, r Report) (Remover, error) {
 	if r.Kind == mixed {
-		return nil, term.ExitWith(term.ExitFailed, "several recipes are at %s: %s; nothing was removed", r.Path, strings.Join(r.kinds, ", "))
+		return nil, term.ExitWith(term.ExitFailed, "several recipes are at %s: %s; nothing was removed", r.Path,
+			strings.Join(r.kinds, ", "))
 	}
 	construct := removables[r.Kind]
 	if construct == nil {

@@ -21,14 +21,19 @@ import (
 
 // Report is what inspect shows of a path.
 type Report struct {
-	Path       string          `json:"path"`
-	Kind       string          `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; once; cron; barrier; node; unknown; mixed; "" if there is nothing
-	Dialect    string          `json:"dialect"`         // of all contenders; mixed; "" if there are none
-	Exists     bool            `json:"exists"`          // the node at the path does
-	Others     int             `json:"others"`          // nodes below it that belong to no recipe found there
-	Limit      int             `json:"limit,omitempty"` // of a semaphore, if one is stored
-	Left       int64           `json:"sequence_left"`   // sequence numbers that are left until the counter is full, as far as is known
-	Odd        []string        `json:"odd"`             // as ls shows it
+	Path string `json:"path"`
+	// Kind is that of all contenders: rwlock; semaphore; slots; group;
+	// doublebarrier; queue; once; cron; barrier; node; unknown; mixed; "" if
+	// there is nothing.
+	Kind    string `json:"kind"`
+	Dialect string `json:"dialect"`         // of all contenders; mixed; "" if there are none
+	Exists  bool   `json:"exists"`          // the node at the path does
+	Others  int    `json:"others"`          // nodes below it that belong to no recipe found there
+	Limit   int    `json:"limit,omitempty"` // of a semaphore, if one is stored
+	// Left is how many sequence numbers are left until the counter is full, as
+	// far as is known.
+	Left       int64           `json:"sequence_left"`
+	Odd        []string        `json:"odd"` // as ls shows it
 	Contenders []Contender     `json:"contenders"`
 	Round      *RoundReport    `json:"round,omitempty"` // of a double barrier
 	Queue      *QueueReport    `json:"queue,omitempty"`
@@ -165,7 +170,9 @@ const (
 )
 
 // Read reads the nodes of the first contenders in a directory.
-func (r *Report) Read(ctx context.Context, client *coord.Client, dir string, those []coord.Contender) ([]Contender, error) {
+func (r *Report) Read(
+	ctx context.Context, client *coord.Client, dir string, those []coord.Contender,
+) ([]Contender, error) {
 	infos, err := inspect.Describe(ctx, client, dir, those[:min(MostNamed, len(those))])
 	first := []Contender{}
 	for i, info := range infos {

@@ -15,10 +15,12 @@ import (
 func TestANodeThatIsGoneBeforeItIsReadKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	members := LineOf([]string{
-		"_c_" + cmdtest.Guid2 + "-lock-0000000002", "_c_" + cmdtest.Guid1 + "-lock-0000000001", "_c_" + cmdtest.Guid3 + "-lock-0000000003", "other",
+		"_c_" + cmdtest.Guid2 + "-lock-0000000002", "_c_" + cmdtest.Guid1 + "-lock-0000000001",
+		"_c_" + cmdtest.Guid3 + "-lock-0000000003", "other",
 	})
 	require.Len(t, members, 3)
-	line := complete("/l", members, []inspect.Contender{{Contender: members[1], Owner: "b"}, {Contender: members[2], Owner: "c"}})
+	line := complete("/l", members,
+		[]inspect.Contender{{Contender: members[1], Owner: "b"}, {Contender: members[2], Owner: "c"}})
 	require.Len(t, line, 3)
 	require.Equal(t, "/l/_c_"+cmdtest.Guid1+"-lock-0000000001", line[0].Node)
 	require.Equal(t, []string{"", "b", "c"}, []string{line[0].Owner, line[1].Owner, line[2].Owner})
@@ -46,7 +48,9 @@ func TestNamesOfItemsAreQuotedWhenThereIsSomethingUnseenInThem(t *testing.T) {
 }
 
 func TestAnItemInTheHandOfASilentConsumerSaysSo(t *testing.T) {
-	r := Report{Queue: &QueueReport{First: []ItemReport{{InHand: true, Session: "0x1"}, {InHand: true, Session: "0x2"}, {}}}}
+	r := Report{
+		Queue: &QueueReport{First: []ItemReport{{InHand: true, Session: "0x1"}, {InHand: true, Session: "0x2"}, {}}},
+	}
 	book := AddressBook{asked: time.Now().Add(time.Hour), known: map[string]conn.Remote{
 		"0x1": {Address: "a:1", Timeout: 10 * time.Second, Silent: 7 * time.Second},
 		"0x2": {Address: "b:2", Timeout: 10 * time.Second, Silent: 3 * time.Second},

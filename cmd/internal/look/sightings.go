@@ -11,8 +11,12 @@ import (
 // wait included; the grant lies between the look that first saw the hold and
 // the look before.
 type Held struct {
-	HeldFor *float64 `json:"held_for"`               // seconds since the grant, at most; null: it does not hold, or no look saw the grant
-	AtMost  bool     `json:"held_at_most,omitempty"` // it may be much less: before the grant was seen there was no look for a while
+	// HeldFor is the time in seconds since the grant, at most; null: it does
+	// not hold, or no look saw the grant.
+	HeldFor *float64 `json:"held_for"`
+	// AtMost: it may be much less, since there was no look for a while before
+	// the grant was seen.
+	AtMost bool `json:"held_at_most,omitempty"`
 }
 
 // How far apart the looks around a grant may be for HeldFor to count as exact.

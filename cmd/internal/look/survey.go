@@ -190,7 +190,8 @@ const DemoRoot = "/coorddemo/"
 func (s Extent) String() string {
 	text := term.Plural(s.Looked, "node was", "nodes were") + " looked at"
 	if s.Left > 0 {
-		text += fmt.Sprintf("; left out: %s, with what is below (--most, --connect-timeout)", term.Plural(s.Left, "node", "nodes"))
+		text += fmt.Sprintf("; left out: %s, with what is below (--most, --connect-timeout)",
+			term.Plural(s.Left, "node", "nodes"))
 	}
 	if len(s.Hidden) > 0 {
 		hidden := make([]string, len(s.Hidden))

@@ -17,13 +17,16 @@ type finder func(ctx context.Context, client *coord.Client, path string) (node s
 // apart keeps locks with and without slots from being used at one path, since
 // they do not exclude each other. It looks before it joins the line, and again
 // when it holds: of two that come at the same time, one sees the other.
-func apart(client *coord.Client, path conn.NodePath, others finder, acquire acquirer[*coord.Hold]) acquirer[*coord.Hold] {
+func apart(
+	client *coord.Client, path conn.NodePath, others finder, acquire acquirer[*coord.Hold],
+) acquirer[*coord.Hold] {
 	check := func(ctx context.Context) error {
 		node, err := others(ctx, client, string(path))
 		if err != nil || node == "" {
 			return err
 		}
-		return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect", coord.ErrForeign, node)
+		return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect",
+			coord.ErrForeign, node)
 	}
 	return func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if err := check(ctx); err != nil {
@@ -75,7 +78,9 @@ func slotAt(ctx context.Context, client *coord.Client, path string, d coord.Dial
 }
 
 // firstOf finds the first contender in a directory.
-func firstOf(ctx context.Context, client *coord.Client, dir string, order func(names []string) []coord.Contender) (string, error) {
+func firstOf(
+	ctx context.Context, client *coord.Client, dir string, order func(names []string) []coord.Contender,
+) (string, error) {
 	names, err := look.Children(ctx, client, dir)
 	if found := order(names); len(found) > 0 {
 		return dir + "/" + found[0].Name, err

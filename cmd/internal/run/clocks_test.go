@@ -20,7 +20,8 @@ func TestF66CommandsRunAJobOnceAndASchedulesSlotsWhateverTheServersClockSays(t *
 	require.Equal(t, "runs", cmdtest.On(t, w, once("another")...).Gives(0), "it deletes what is too old")
 	cmdtest.On(t, w, once("report")...).Ends(0, `"report" was done`)
 
-	schedule := cmdtest.On(t, w, "cron", "--missed", "all", w.Path("cron"), "@every 1s", "--", "sh", "-c", "echo $COORD_INSTANT")
+	schedule := cmdtest.On(t, w, "cron", "--missed", "all", w.Path("cron"), "@every 1s", "--", "sh", "-c",
+		"echo $COORD_INSTANT")
 	var before time.Time
 	for range 3 {
 		slot, err := time.Parse(time.RFC3339, schedule.Line())

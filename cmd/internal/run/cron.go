@@ -66,7 +66,8 @@ func (v *CronVerb) Validate() error {
 	case v.List, v.Rewind:
 		return nil
 	case v.Schedule == "" || !v.Given():
-		return fmt.Errorf("no command to run, or no schedule: write both behind the path, as in %s cron /cron/report '*/5 * * * *' -- ./report.sh", term.Program)
+		return fmt.Errorf(
+			"no command to run, or no schedule: write both behind the path, as in %s cron /cron/report '*/5 * * * *' -- ./report.sh", term.Program)
 	case v.AtMostOnce && v.Attempts != nil && *v.Attempts != 1:
 		return errors.New("--at-most-once is --attempts=1: choose one")
 	case v.Backoff != 0 && v.Attempts == nil:
@@ -95,7 +96,8 @@ func (v *CronVerb) parse(now time.Time) (coordcron.Schedule, error) {
 		err = wholeSeconds(every)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the schedule %q: %w; write five fields: minute, hour, day, month and weekday, as in '30 2 * * *'", v.Schedule, err)
+		return nil, fmt.Errorf(
+			"the schedule %q: %w; write five fields: minute, hour, day, month and weekday, as in '30 2 * * *'", v.Schedule, err)
 	}
 	s := coordcron.In(loc, parsed)
 	if fields, ok := parsed.(*cron.SpecSchedule); ok && fields.Hour&starred == 0 {
@@ -195,7 +197,8 @@ func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	j := &job{
 		late: "no slot", verbosely: v.verbosely,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, KillAfter: v.KillAfter,
+		IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for connected := false; ; {
 		t := &cronTask{verb: v, job: j, schedule: schedule}
@@ -252,7 +255,8 @@ func (t *cronTask) look(ctx context.Context, client *coord.Client, _ look.Names)
 	state, err := c.State(ctx)
 	text := "the next slot is due at " + coordcron.Key(state.Next)
 	if len(state.Open) > 0 {
-		text = fmt.Sprintf("%s under way, the oldest %s", term.Plural(len(state.Open), "slot is", "slots are"), coordcron.Key(state.Open[0]))
+		text = fmt.Sprintf("%s under way, the oldest %s", term.Plural(len(state.Open), "slot is", "slots are"),
+			coordcron.Key(state.Open[0]))
 	}
 	return look.Situation{Text: text, Key: text, Fields: stateSummary(state)}, err
 }
@@ -291,7 +295,8 @@ func (t *cronTask) complete(status int, asked bool, _ func() (context.Context, f
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
 	if _, err := t.slot.End(ctx, nil, failure); err != nil {
-		return term.ExitLost, fmt.Errorf("the command of %s ended with status %d, but may be run again: %w", t.name(), status, err)
+		return term.ExitLost, fmt.Errorf("the command of %s ended with status %d, but may be run again: %w",
+			t.name(), status, err)
 	}
 	return status, nil
 }
@@ -308,7 +313,9 @@ func stateSummary(state coordcron.State) map[string]any {
 	for _, slot := range state.Open {
 		keys = append(keys, coordcron.Key(slot))
 	}
-	summary := map[string]any{"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut, "next": nil}
+	summary := map[string]any{
+		"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut, "next": nil,
+	}
 	if !state.Next.IsZero() {
 		summary["next"] = coordcron.Key(state.Next)
 	}
@@ -345,7 +352,8 @@ func (v *CronVerb) list(ctx context.Context, s *term.Streams, c *coordcron.Cron,
 	summary, come := map[string]any{}, "no schedule\n"
 	if !state.Through.IsZero() {
 		summary = stateSummary(state)
-		come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through), term.Plural(state.LeftOut, "slot was", "slots were"))
+		come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through),
+			term.Plural(state.LeftOut, "slot was", "slots were"))
 		jobs, err := c.Jobs(ctx)
 		if err != nil && !errors.Is(err, coord.ErrNoAuth) {
 			return err

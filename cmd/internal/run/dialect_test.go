@@ -14,7 +14,9 @@ import (
 // What stands there is a node of another recipe, which the refusal names.
 func TestF64ALockStandsInTheLineOfAnotherRecipeAndSaysHow(t *testing.T) {
 	w := cmdtest.World(t)
-	for begins, dialect := range map[string]string{"": "numbers", "x-72057602234810369-": "zookeeper", "n_": "prefix=n_", "test1_lock_": "name=test1"} {
+	for begins, dialect := range map[string]string{
+		"": "numbers", "x-72057602234810369-": "zookeeper", "n_": "prefix=n_", "test1_lock_": "name=test1",
+	} {
 		at, node := w.Path(dialect), begins+"0000000000"
 		cmdtest.Contend(t, w, at, map[string]string{node: "another program"})
 		lock := func(options ...string) *cmdtest.Process {

@@ -54,14 +54,17 @@ func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
 	defer func() { _ = os.Remove(p.file) }() // there may be none
 	return (&job{
 		task: p, late: fmt.Sprintf("not all %d came", v.N), verbosely: v.verbosely,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout,
+		KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 
 // Validate is called by kong.
 func (v *DoubleBarrierVerb) Validate() error {
 	if v.Least < 0 || v.Least > v.N || v.LastCall < 0 {
-		return fmt.Errorf("--least %d --last-call %v: a round of at most %d can begin with 1 to %d, and --last-call is at least 0", v.Least, v.LastCall, v.N, v.N)
+		return fmt.Errorf(
+			"--least %d --last-call %v: a round of at most %d can begin with 1 to %d, and --last-call is at least 0", v.Least,
+			v.LastCall, v.N, v.N)
 	}
 	return v.commandLine.Validate()
 }
@@ -97,7 +100,9 @@ func (p *barrierTask) acquire(ctx context.Context, _ *conn.Connection, client *c
 	told()
 	switch {
 	case errors.Is(err, doublebarrier.ErrLate):
-		return holding{}, &term.ExitError{Code: term.ExitBusy, Err: fmt.Errorf("%w (--next waits for a place in a later one)", err)}
+		return holding{}, &term.ExitError{
+			Code: term.ExitBusy, Err: fmt.Errorf("%w (--next waits for a place in a later one)", err),
+		}
 	case err != nil:
 		return holding{}, err
 	}
@@ -261,7 +266,8 @@ func (p *barrierTask) summary(inside float64, err error) map[string]any {
 	}
 	m := p.member
 	summary := map[string]any{
-		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "reasons": reasons, "inside": inside,
+		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing,
+		"reasons": reasons, "inside": inside,
 	}
 	if p.verb.Results {
 		results := make([]any, len(p.results))

@@ -64,7 +64,8 @@ func TestCommandsHandTheirResultsToAll(t *testing.T) {
 		for _, file := range []string{first[1], second[1]} {
 			require.NoFileExists(t, file)
 		}
-		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b"), "--json").Gives(0), `"others":0`, "results are the barrier's own")
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b"), "--json").Gives(0), `"others":0`,
+			"results are the barrier's own")
 	})
 }
 
@@ -73,7 +74,8 @@ func TestAResultThatIsNoTextIsWholeInJSON(t *testing.T) {
 	const script = `printf '\377%s' "$COORD_INDEX" >$COORD_RESULT`
 	p := cmdtest.Member(t, w, 1, script, "--results", "--json")
 	require.Zero(t, p.Exit())
-	require.Equal(t, []any{map[string]any{"data_base64": "/zA="}}, cmdtest.Parse[map[string]any](t, p.Stderr.String())["results"])
+	require.Equal(t, []any{map[string]any{"data_base64": "/zA="}},
+		cmdtest.Parse[map[string]any](t, p.Stderr.String())["results"])
 }
 
 func TestAResultDoesNotLookLikeAnotherMembers(t *testing.T) {
@@ -120,13 +122,16 @@ func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
 	w := cmdtest.World(t)
 	bad := cmdtest.Member(t, w, 3, "exit 7")
 	cmdtest.InBarrier(t, w, 1)
-	good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0", "--json")}
+	good := []*cmdtest.Process{
+		cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0", "--json"),
+	}
 	require.Equal(t, 7, bad.Exit())
 	for _, p := range good {
 		p.Ends(exitMissing, `1 of 3 members missing: [0]; 0: "its command ended with status 7"`)
 	}
 	summary, _, _ := strings.Cut(good[1].Stderr.String(), "\n")
-	require.Equal(t, map[string]any{"0": "its command ended with status 7"}, cmdtest.Parse[map[string]any](t, summary)["reasons"])
+	require.Equal(t, map[string]any{"0": "its command ended with status 7"},
+		cmdtest.Parse[map[string]any](t, summary)["reasons"])
 	cmdtest.InBarrier(t, w, 0)
 }
 
@@ -225,7 +230,8 @@ func TestAWaitAtABarrierEndsWhenItIsRemoved(t *testing.T) {
 			return cmdtest.On(t, w, "barrier", "wait", "--timeout", timeout, path)
 		})
 		require.False(t, ended(one) || ended(two), "passed a closed barrier")
-		require.Equal(t, map[string]any{"path": path, "set": false}, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "barrier", "open", path).Line()))
+		require.Equal(t, map[string]any{"path": path, "set": false},
+			cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "barrier", "open", path).Line()))
 		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "open", path).Exit(), "opened twice")
 		require.Equal(t, 0, one.Exit())
 		require.Contains(t, cmdtest.Parse[map[string]any](t, two.Line()), "waited")
@@ -235,8 +241,10 @@ func TestAWaitAtABarrierEndsWhenItIsRemoved(t *testing.T) {
 
 func TestABarrierWithoutAServerIsUnavailable(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.ClosedPort(t), "--connect-timeout", "0.3", "barrier", "set", "/b").Exit())
-	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "barrier", "wait", "--timeout", "0.3", "/b").Exit())
+	require.Equal(t, term.ExitUnavailable,
+		cmdtest.Start(t, "--zk", cmdtest.ClosedPort(t), "--connect-timeout", "0.3", "barrier", "set", "/b").Exit())
+	require.Equal(t, term.ExitUnavailable,
+		cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "barrier", "wait", "--timeout", "0.3", "/b").Exit())
 }
 
 func TestTheDirectoryOfAQueueIsNoBarrier(t *testing.T) {

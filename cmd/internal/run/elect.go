@@ -57,7 +57,10 @@ type leaderNews struct {
 
 // tell prints a leader, or reports that there is none.
 func (v *ElectVerb) tell(s *term.Streams, l election.Leader) error {
-	news := leaderNews{Path: string(v.Path), Leads: !l.None(), NodeData: term.DataOf(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
+	news := leaderNews{
+		Path: string(v.Path), Leads: !l.None(), NodeData: term.DataOf(l.Data), Node: l.Node, Token: l.Token,
+		Revoked: l.Revoked,
+	}
 	line := "nobody leads"
 	if news.Leads {
 		news.Session = fmt.Sprintf("0x%x", uint64(l.Session))
@@ -77,8 +80,11 @@ func (v *ElectVerb) Validate() error {
 	if asks != 1 {
 		return errors.New("say one of: a command to run while leading, after --; --who; --observe; --transfer")
 	}
-	if !v.Given() && (v.Again || v.verbosely != (verbosely{}) || v.Label != "" || v.KillAfter != nil || v.limits != (limits{}) || v.Data != nil || v.Priority != nil || v.Health != "") {
-		return errors.New("--data, --again, --kill-after, --max-hold, --stop-grace, --label, --priority, --health, --verbose and --quiet go with a command to run while leading")
+	if !v.Given() &&
+		(v.Again || v.verbosely != (verbosely{}) || v.Label != "" || v.KillAfter != nil || v.limits != (limits{}) ||
+			v.Data != nil || v.Priority != nil || v.Health != "") {
+		return errors.New(
+			"--data, --again, --kill-after, --max-hold, --stop-grace, --label, --priority, --health, --verbose and --quiet go with a command to run while leading")
 	}
 	if v.Timeout != nil && (v.Who || v.Observe) {
 		return errors.New("--timeout goes with a command to run while leading, or with --transfer")
@@ -114,8 +120,10 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	j := &job{
-		task: &lockTask{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect}, late: "no turn", verbosely: v.verbosely,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		task: &lockTask{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health, dialect: v.dialect},
+		late: "no turn", verbosely: v.verbosely,
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout,
+		KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
 		err := j.run(s, c)
@@ -194,36 +202,38 @@ func (v *ElectVerb) health(running chan struct{}) (*hold.Health, error) {
 
 // transfer has the leader hand the lead over.
 func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
-	return (&conn.Waiting{Timeout: v.Timeout}).Wait(c, "no answer in time", func(ctx context.Context, client *coord.Client) error {
-		e, err := election.New(client, string(v.Path), election.Dialect(v.dialect))
-		if err != nil {
-			return err
-		}
-		line, err := e.Contenders(ctx)
-		if err != nil {
-			return err
-		}
-		line = slices.DeleteFunc(line, func(c inspect.Contender) bool {
-			return c.Node != v.Transfer && c.Name != v.Transfer && c.Owner != v.Transfer
+	return (&conn.Waiting{Timeout: v.Timeout}).Wait(c, "no answer in time",
+		func(ctx context.Context, client *coord.Client) error {
+			e, err := election.New(client, string(v.Path), election.Dialect(v.dialect))
+			if err != nil {
+				return err
+			}
+			line, err := e.Contenders(ctx)
+			if err != nil {
+				return err
+			}
+			line = slices.DeleteFunc(line, func(c inspect.Contender) bool {
+				return c.Node != v.Transfer && c.Name != v.Transfer && c.Owner != v.Transfer
+			})
+			switch len(line) {
+			case 0:
+				return term.ExitWith(term.ExitFailed, "%w: nobody who says %q stands at %s", election.ErrNoCandidate,
+					v.Transfer, v.Path)
+			case 1:
+			default:
+				return term.ExitWith(term.ExitFailed, "%d candidates at %s say %q: name the node", len(line), v.Path, v.Transfer)
+			}
+			if err = e.Transfer(ctx, line[0].Node); errors.Is(err, context.DeadlineExceeded) {
+				return term.ExitWith(term.ExitTimeout, "the leader was asked, and leads on: %w", err)
+			} else if err != nil {
+				return err
+			}
+			leader, err := e.Leader(ctx)
+			if err != nil {
+				return fmt.Errorf("the lead was handed over, and who leads now is not known: %w", err)
+			}
+			return v.tell(s, leader)
 		})
-		switch len(line) {
-		case 0:
-			return term.ExitWith(term.ExitFailed, "%w: nobody who says %q stands at %s", election.ErrNoCandidate, v.Transfer, v.Path)
-		case 1:
-		default:
-			return term.ExitWith(term.ExitFailed, "%d candidates at %s say %q: name the node", len(line), v.Path, v.Transfer)
-		}
-		if err = e.Transfer(ctx, line[0].Node); errors.Is(err, context.DeadlineExceeded) {
-			return term.ExitWith(term.ExitTimeout, "the leader was asked, and leads on: %w", err)
-		} else if err != nil {
-			return err
-		}
-		leader, err := e.Leader(ctx)
-		if err != nil {
-			return fmt.Errorf("the lead was handed over, and who leads now is not known: %w", err)
-		}
-		return v.tell(s, leader)
-	})
 }
 
 func (v *ElectVerb) who(s *term.Streams, c *conn.Connection) error {

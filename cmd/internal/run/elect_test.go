@@ -70,7 +70,8 @@ func TestALeaderThatIsLostExitsOrStandsAgain(t *testing.T) {
 // Its leadership is lost while the command, which was told to end, tidies up.
 func TestALeaderThatWasToldToEndDoesNotStandAgain(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), `trap 'echo told' TERM; echo begun; while :; do sleep 0.01; done`, "--again")...)
+	p := cmdtest.On(t, w,
+		cmdtest.Elect(w.Path("e"), `trap 'echo told' TERM; echo begun; while :; do sleep 0.01; done`, "--again")...)
 	require.Equal(t, "begun", p.Line())
 	p.Signal(syscall.SIGTERM)
 	require.Equal(t, "told", p.Line())
@@ -137,7 +138,8 @@ func TestAStandbyTellsItsServiceManagerThatItWaits(t *testing.T) {
 	require.NoError(t, manager.SetReadDeadline(time.Now().Add(cmdtest.Soon)))
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).Begun()
 
-	cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), "echo ready; "+cmdtest.UntilEOF)...)...)
+	cmd := exec.Command(cmdtest.Coorddemo(t),
+		append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), "echo ready; "+cmdtest.UntilEOF)...)...)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+manager.LocalAddr().String(), "WATCHDOG_USEC=200000")
 	standby := cmdtest.StartAs(t, cmd)
 	packet := make([]byte, 4096)
@@ -202,12 +204,15 @@ func TestALeaderThatIgnoresTheRequestLeadsOn(t *testing.T) {
 	w := cmdtest.World(t)
 	path := w.Path("e")
 	one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--on-revoke=ignore")...).Begun()
-	two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "-1")...).InLine(w, path, 2)
-	three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "3")...).InLine(w, path, 3)
+	two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "-1")...).
+		InLine(w, path, 2)
+	three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "3")...).
+		InLine(w, path, 3)
 	cmdtest.On(t, w, "elect", "--transfer", "same", path).Ends(term.ExitFailed, "2 candidates")
 	names, _, err := w.Admin().Children(path)
 	require.NoError(t, err)
-	last := slices.MaxFunc(cmdtest.ContendersOf(names), func(a, b string) int { return cmp.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	last := slices.MaxFunc(cmdtest.ContendersOf(names),
+		func(a, b string) int { return cmp.Compare(a[len(a)-10:], b[len(b)-10:]) })
 	cmdtest.On(t, w, "elect", "--transfer", last, "--timeout", "1s", path).Ends(term.ExitTimeout, "leads on")
 	one.LetGo(5)
 	three.Begun()
@@ -219,8 +224,10 @@ func TestALeaderThatIgnoresTheRequestLeadsOn(t *testing.T) {
 func TestATransferEndsThoughTheServerHangs(t *testing.T) {
 	w := cmdtest.World(t)
 	leader := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun()
-	hung := w.Embedded().Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: w.Path("e")}, zkembed.Hang())
-	cmdtest.On(t, w, "elect", "--transfer", "x", "--timeout", "1s", w.Path("e")).Ends(term.ExitTimeout, "no answer in time")
+	hung := w.Embedded().Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: w.Path("e")},
+		zkembed.Hang())
+	cmdtest.On(t, w, "elect", "--transfer", "x", "--timeout", "1s", w.Path("e")).
+		Ends(term.ExitTimeout, "no answer in time")
 	asked := hung.Fired()
 	require.Positive(t, asked)
 	interrupted := cmdtest.On(t, w, "elect", "--transfer", "x", w.Path("e"))

@@ -141,16 +141,22 @@ func isOwn(ctx context.Context, client *coord.Client, node string) (bool, error)
 
 // underItself refuses to wait for what this process runs under.
 func underItself(path conn.NodePath, own string) error {
-	return term.ExitWith(term.ExitOwnFault, "this process runs under %s already (%s), and would wait for itself for ever", path, own)
+	return term.ExitWith(term.ExitOwnFault,
+		"this process runs under %s already (%s), and would wait for itself for ever", path, own)
 }
 
 // unlessNested waits only if this process runs under fewer than room of the
 // claims in dir. A try does not wait.
-func unlessNested[H any](client *coord.Client, path conn.NodePath, dir string, room int, acquire acquirer[H]) acquirer[H] {
+func unlessNested[H any](
+	client *coord.Client, path conn.NodePath, dir string, room int, acquire acquirer[H],
+) acquirer[H] {
 	return unlessOwn(client, path, dir, ownAt, room, acquire)
 }
 
-func unlessOwn[H any](client *coord.Client, path conn.NodePath, at string, ownAt func(context.Context, *coord.Client, string) ([]string, error), room int, acquire acquirer[H]) acquirer[H] {
+func unlessOwn[H any](
+	client *coord.Client, path conn.NodePath, at string,
+	ownAt func(context.Context, *coord.Client, string) ([]string, error), room int, acquire acquirer[H],
+) acquirer[H] {
 	return func(ctx context.Context, try bool) (none H, err error) {
 		own, err := ownAt(ctx, client, at)
 		switch {

@@ -90,7 +90,8 @@ func (v *LockVerb) check() error {
 	case v.OneNode && (v.Slots != nil || v.Shared):
 		return term.UsageError("--one-node is another kind of lock than --slots and --shared: choose one")
 	case len(v.Paths) > 1 && len(v.Cmd) > 0 && v.Cmd[0] != "--":
-		return term.UsageError("several paths: write -- before the command; here they are %s, and the command %q", v.Paths, v.Cmd)
+		return term.UsageError("several paths: write -- before the command; here they are %s, and the command %q",
+			v.Paths, v.Cmd)
 	case v.Slots != nil && len(v.Paths) > 1:
 		return term.UsageError("--slots is for one path, and here are %d: %s", len(v.Paths), v.Paths)
 	}
@@ -106,8 +107,12 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 		v.dialect = c.LineDialect()
 	}
 	return (&job{
-		task: &lockTask{dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, oneNode: v.OneNode, plain: v.Slots == nil && !v.Shared}, late: "no turn", verbosely: v.verbosely,
-		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		task: &lockTask{
+			dialect: v.dialect, paths: v.Paths, open: v.all, try: v.Try, slots: v.Slots, oneNode: v.OneNode,
+			plain: v.Slots == nil && !v.Shared,
+		}, late: "no turn", verbosely: v.verbosely,
+		Paths: v.Paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter,
+		IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 
@@ -161,19 +166,21 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer[*coo
 // says what to do.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer[*coord.Hold], error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
-	return apart(client, path, foreignAt, unlessNested(client, path, layout.SemaphoreAt(client.Info().Dialect, string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
-		if v.Resize {
-			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
-				return nil, err
-			}
-		}
-		h, err := acquirerOf(sem)(ctx, try)
-		if errors.Is(err, coord.ErrDisagree) {
-			if stored, unknown := sem.Limit(ctx); unknown == nil {
-				err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for all clients: %w",
-					path, stored, stored, *v.Slots, err)
-			}
-		}
-		return h, err
-	})), err
+	return apart(client, path, foreignAt,
+		unlessNested(client, path, layout.SemaphoreAt(client.Info().Dialect, string(path)).Leases.Dir, *v.Slots,
+			func(ctx context.Context, try bool) (*coord.Hold, error) {
+				if v.Resize {
+					if err := sem.SetLimit(ctx, *v.Slots); err != nil {
+						return nil, err
+					}
+				}
+				h, err := acquirerOf(sem)(ctx, try)
+				if errors.Is(err, coord.ErrDisagree) {
+					if stored, unknown := sem.Limit(ctx); unknown == nil {
+						err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for all clients: %w",
+							path, stored, stored, *v.Slots, err)
+					}
+				}
+				return h, err
+			})), err
 }

@@ -70,7 +70,9 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 
 func TestACommandUnderOneLockKnowsNothingOfTheSeveralAroundIt(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("l"), []string{"lock PATH/a PATH/b", "lock PATH/c"}, "sh", "-c", `env | grep -c ^COORD_; echo $COORD_HELD | wc -w`)...)
+	p := cmdtest.On(t, w,
+		cmdtest.Nested(t, w, w.Path("l"), []string{"lock PATH/a PATH/b", "lock PATH/c"}, "sh", "-c",
+			`env | grep -c ^COORD_; echo $COORD_HELD | wc -w`)...)
 	require.Equal(t, "5\n3", p.Gives(0), "path, node, token, since when, and what is held: three nodes")
 }
 
@@ -155,7 +157,8 @@ func TestANestedLockAtSeveralPathsIsRefusedBeforeItWaitsForAny(t *testing.T) {
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l/a"), 1)
 	}
 	require.Equal(t, term.ExitBusy, inside("lock PATH/b", "lock --try PATH/a PATH/b").Exit(), "a try does not wait")
-	require.Equal(t, term.ExitOwnFault, inside("lock PATH/b", "lock --shared PATH/a PATH/b").Exit(), "a shared one inside a plain one")
+	require.Equal(t, term.ExitOwnFault, inside("lock PATH/b", "lock --shared PATH/a PATH/b").Exit(),
+		"a shared one inside a plain one")
 	holder.LetGo(5)
 	require.Equal(t, "ran", inside("lock --shared PATH/b", "lock --shared PATH/a PATH/b").Gives(0))
 }
@@ -166,7 +169,8 @@ func TestSeveralPathsAreToldFromTheCommandByTheSeparator(t *testing.T) {
 		"lock PATH/a -- /usr/bin/env echo ran", "lock PATH/a echo ran", "lock PATH/a PATH/b -- /usr/bin/env echo ran",
 		"lock -- PATH/a PATH/b -- echo ran", "lock -- PATH/a echo ran",
 	} {
-		require.Equal(t, "ran", cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(args, "PATH", w.Path("l")))...).Gives(0), args)
+		require.Equal(t, "ran",
+			cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(args, "PATH", w.Path("l")))...).Gives(0), args)
 	}
 	require.Equal(t, "ran", cmdtest.On(t, w, "lock", w.Path("a"), w.Path("b"), "-c", "echo ran").Gives(0))
 }
@@ -245,12 +249,16 @@ func TestALockInsideAnotherIsGranted(t *testing.T) {
 		p := cmdtest.On(t, w, cmdtest.Nested(t, w, path, lines, "sh", "-c", "echo $COORD_HELD")...)
 		require.Len(t, strings.Fields(p.Gives(0)), len(lines), "%q: each has told its node", lines)
 	}
-	require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("try"), []string{"lock PATH", "lock --try PATH"}, "true")...).Exit(), "a try does not wait")
+	require.Equal(t, term.ExitBusy,
+		cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("try"), []string{"lock PATH", "lock --try PATH"}, "true")...).Exit(),
+		"a try does not wait")
 }
 
 func TestASharedLockInsideItselfIsRefusedWhereAPlainOneWaitsBetween(t *testing.T) {
 	w := cmdtest.World(t)
-	inner := strings.Join(append([]string{cmdtest.Coorddemo(t)}, append(cmdtest.Target(w), "lock", "--shared", w.Path("l"), "--", "true")...), " ")
+	inner := strings.Join(
+		append([]string{cmdtest.Coorddemo(t)},
+			append(cmdtest.Target(w), "lock", "--shared", w.Path("l"), "--", "true")...), " ")
 	outer := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo $$; read line; "+inner, "--shared")...)
 	outer.Number()
 	plain := cmdtest.On(t, w, "lock", w.Path("l"), "--", "true").InLine(w, w.Path("l"), 2)

@@ -23,7 +23,9 @@ import (
 
 func TestLockExitsWithTheStatusOfItsCommand(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 76": 76, "kill -TERM $$": 143, "kill -KILL $$": 137} {
+		for script, want := range map[string]int{
+			"exit 0": 0, "exit 7": 7, "exit 76": 76, "kill -TERM $$": 143, "kill -KILL $$": 137,
+		} {
 			require.Equal(t, want, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script)...).Exit(), script)
 		}
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
@@ -34,7 +36,9 @@ func TestAVerbExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
 	w := cmdtest.World(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
-	for command, want := range map[string]int{"/no/such/file": 127, "no-such-command": 127, plain: 126, os.TempDir(): 126} {
+	for command, want := range map[string]int{
+		"/no/such/file": 127, "no-such-command": 127, plain: 126, os.TempDir(): 126,
+	} {
 		cmdtest.On(t, w, "lock", w.Path("l"), "--", command).Ends(want, command)
 		cmdtest.On(t, w, "doublebarrier", "-n", "1", w.Path("b"), "--", command).Ends(want, command)
 	}
@@ -137,7 +141,8 @@ func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.
 		const patience = 4 * time.Second
 		cmdtest.InTime(t, patience+time.Second, func() time.Duration {
 			holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-			waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", patience.String())...).InLine(w, w.Path("l"), 2)
+			waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", patience.String())...).
+				InLine(w, w.Path("l"), 2)
 			joined := time.Now() // the timeout runs by then
 			w.Freeze()
 			require.Equal(t, term.ExitTimeout, waiter.Exit())
@@ -152,11 +157,13 @@ func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.
 
 func TestOneLineHasOneDialect(t *testing.T) {
 	w := cmdtest.World(t)
-	cmdtest.Contend(t, w, w.Path("l"), map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000000": "a Python program"})
+	cmdtest.Contend(t, w, w.Path("l"),
+		map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000000": "a Python program"})
 	p := cmdtest.On(t, w, "lock", w.Path("l"), "--", "echo", "never")
 	p.Ends(term.ExitOwnFault, "dialect")
 	require.Empty(t, p.Output())
-	require.Equal(t, term.ExitBusy, cmdtest.On(t, w, "--dialect", "kazoo", "lock", "--try", w.Path("l"), "--", "echo", "never").Exit())
+	require.Equal(t, term.ExitBusy,
+		cmdtest.On(t, w, "--dialect", "kazoo", "lock", "--try", w.Path("l"), "--", "echo", "never").Exit())
 }
 
 // inEachDialect runs a test with a function that starts a lock with two slots.
@@ -179,15 +186,18 @@ type starter func(script string, options ...string) *cmdtest.Process
 func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
 	w := cmdtest.World(t)
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "2")...).Exit())
-	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "3")...).Ends(term.ExitOwnFault, "has 2 slots; say --slots 2, or --slots 3 --resize")
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "3")...).
+		Ends(term.ExitOwnFault, "has 2 slots; say --slots 2, or --slots 3 --resize")
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--resize")...).Exit())
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--try")...).Exit())
 }
 
 func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
 	w := cmdtest.World(t)
-	require.Positive(t, cmdtest.On(t, w, cmdtest.Sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...).Number())
-	require.Equal(t, "none", cmdtest.On(t, w, cmdtest.Sh(w.Path("two"), `echo ${COORD_TOKEN-none}`, "--slots", "2")...).Line())
+	require.Positive(t,
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...).Number())
+	require.Equal(t, "none",
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("two"), `echo ${COORD_TOKEN-none}`, "--slots", "2")...).Line())
 }
 
 func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
@@ -212,8 +222,10 @@ func TestSlotsOfOneDialectAreShownInTheOtherAndRefusedThere(t *testing.T) {
 	w := cmdtest.World(t)
 	for dialect, other := range map[string]string{"kazoo": "curator", "curator": "kazoo"} {
 		path := w.Path(dialect)
-		holder := cmdtest.On(t, w, append([]string{"--dialect", dialect}, cmdtest.Sh(path, cmdtest.UntilEOF, "--slots", "2")...)...).Begun()
-		refused := cmdtest.On(t, w, append([]string{"--dialect", other}, cmdtest.Sh(path, "echo never", "--slots", "2")...)...)
+		holder := cmdtest.On(t, w,
+			append([]string{"--dialect", dialect}, cmdtest.Sh(path, cmdtest.UntilEOF, "--slots", "2")...)...).Begun()
+		refused := cmdtest.On(t, w,
+			append([]string{"--dialect", other}, cmdtest.Sh(path, "echo never", "--slots", "2")...)...)
 		refused.Ends(term.ExitOwnFault, "in one dialect")
 		require.Empty(t, refused.Output())
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "--dialect", other, "inspect", path).Line())
@@ -246,7 +258,8 @@ func TestSlotsAreShownAndAskedFor(t *testing.T) {
 		require.Equal(t, "semaphore", shown.Kind)
 		require.Equal(t, dialect, shown.Dialect)
 		require.Equal(t, shown.Contenders[:2], shown.Holders())
-		require.Equal(t, 0, cmdtest.On(t, w, "revoke", "--node", shown.Holders()[0].Node, "--wait", path, "--dialect", dialect).Exit())
+		require.Equal(t, 0,
+			cmdtest.On(t, w, "revoke", "--node", shown.Holders()[0].Node, "--wait", path, "--dialect", dialect).Exit())
 		three.Begun()
 		three.LetGo(5)
 		require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", path, "--dialect", dialect).Exit())
@@ -258,7 +271,8 @@ func TestASharedLockHasNoToken(t *testing.T) {
 	w := cmdtest.World(t)
 	inner := cmdtest.Sh(w.Path("shared"), `echo $COORD_PATH; echo ${COORD_TOKEN-none}`, "--shared")
 	script := `echo ${COORD_TOKEN-none}; exec "$0" "$@"`
-	outer := append(append([]string{"lock", w.Path("plain"), "--", "sh", "-c", script}, cmdtest.Coorddemo(t)), append(cmdtest.Target(w), inner...)...)
+	outer := append(append([]string{"lock", w.Path("plain"), "--", "sh", "-c", script}, cmdtest.Coorddemo(t)),
+		append(cmdtest.Target(w), inner...)...)
 	p := cmdtest.On(t, w, outer...)
 	require.NotEqual(t, "none", p.Line())
 	require.Equal(t, w.Path("shared"), p.Line())

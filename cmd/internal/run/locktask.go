@@ -210,7 +210,9 @@ func (t *lockTask) look(ctx context.Context, client *coord.Client, own look.Name
 }
 
 // parties lists who holds, in which directory, and who waits.
-func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
+func (t *lockTask) parties(
+	ctx context.Context, client *coord.Client, path conn.NodePath,
+) (dir string, holders, line []coord.Contender, err error) {
 	switch {
 	case t.slots != nil:
 		return t.slotParties(ctx, client, path)
@@ -241,7 +243,9 @@ func (t *lockTask) parties(ctx context.Context, client *coord.Client, path conn.
 	return string(path), holders, line, err
 }
 
-func nodeParties(ctx context.Context, client *coord.Client, node string) (dir string, holders, line []coord.Contender, err error) {
+func nodeParties(
+	ctx context.Context, client *coord.Client, node string,
+) (dir string, holders, line []coord.Contender, err error) {
 	_, there, err := client.Exists(ctx, node)
 	if there {
 		holders = []coord.Contender{{Name: path.Base(node), Kind: look.NodeKind, Dialect: client.Info().Dialect}}
@@ -249,7 +253,9 @@ func nodeParties(ctx context.Context, client *coord.Client, node string) (dir st
 	return path.Dir(node), holders, nil, err
 }
 
-func (t *lockTask) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
+func (t *lockTask) slotParties(
+	ctx context.Context, client *coord.Client, path conn.NodePath,
+) (dir string, holders, line []coord.Contender, err error) {
 	at := layout.SemaphoreAt(client.Info().Dialect, string(path))
 	found, err := look.Children(ctx, client, at.Leases.Dir)
 	if err != nil {

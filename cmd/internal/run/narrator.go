@@ -54,7 +54,9 @@ func newNarrator(s *term.Streams, j *job) *narrator {
 	if j.said == nil {
 		j.said = map[string]bool{}
 	}
-	return &narrator{streams: s, verbosely: j.verbosely, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}, said: j.said}
+	return &narrator{
+		streams: s, verbosely: j.verbosely, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}, said: j.said,
+	}
 }
 
 // tell writes a note, with --verbose only.
@@ -95,7 +97,8 @@ func (n *narrator) observe(e event.Event) {
 		n.tell("connection lost", map[string]any{"session": session}, "lost the connection to the servers")
 	case e.Kind == event.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
 		n.cutOff()
-		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
+		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v",
+			session, e.Err)
 	case e.Kind == event.ClockAhead, e.Kind == event.MarkAhead, e.Kind == event.Differs:
 		n.once(e)
 	case e.Kind == event.SessionAttended && e.Err != nil:
@@ -148,7 +151,8 @@ func (n *narrator) window(left, killAfter, session time.Duration) {
 	case short:
 		until := max(0, left-killAfter)
 		n.tell("unconfirmed", map[string]any{"left": term.Seconds(until)},
-			"the servers do not confirm that %s is held: unless they do, the command must end in %s", n.paths, term.Age(until.Seconds()))
+			"the servers do not confirm that %s is held: unless they do, the command must end in %s", n.paths,
+			term.Age(until.Seconds()))
 	default:
 		n.tell("confirmed", nil, "the servers confirm again that %s is held", n.paths)
 	}
@@ -205,7 +209,9 @@ func (n *narrator) accompany(waiting context.Context, client *coord.Client, look
 
 // follow takes looks until the wait ends, and hands each on, with n.mu held,
 // and whether it shows something else than the one before.
-func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt looker, show func(s look.Situation, isNew bool)) {
+func (n *narrator) follow(
+	waiting context.Context, client *coord.Client, lookAt looker, show func(s look.Situation, isNew bool),
+) {
 	told, pause := "", lookFirst
 	for {
 		select {
@@ -251,7 +257,8 @@ func (n *narrator) draw(waiting context.Context, notes *term.Notes, seen *look.S
 
 // line is the line about a wait; n.mu is held.
 func (n *narrator) line(waited time.Duration, columns int, seen look.Situation) string {
-	line := fmt.Sprintf("%s: waiting %v for %s", term.Program, waited.Truncate(time.Second), term.Middle(n.paths.String(), max(20, columns/3)))
+	line := fmt.Sprintf("%s: waiting %v for %s", term.Program, waited.Truncate(time.Second),
+		term.Middle(n.paths.String(), max(20, columns/3)))
 	if !n.down.IsZero() {
 		line += fmt.Sprintf(", no connection for %v", time.Since(n.down).Truncate(time.Second))
 	}

@@ -64,7 +64,9 @@ func (v *OnceVerb) Validate() error {
 	case v.Forget:
 		return nil
 	case v.Key == "" || !v.Given():
-		return fmt.Errorf("no command to run, or no key: write both behind the path, as in %s once /jobs/migrations v42 -- ./migrate.sh", term.Program)
+		return fmt.Errorf(
+			"no command to run, or no key: write both behind the path, as in %s once /jobs/migrations v42 -- ./migrate.sh",
+			term.Program)
 	case v.AtMostOnce && v.Attempts != nil && *v.Attempts != 1:
 		return errors.New("--at-most-once is --attempts=1: choose one")
 	case v.Backoff != 0 && v.Attempts == nil:
@@ -112,7 +114,8 @@ func (v *OnceVerb) Run(s *term.Streams, c *conn.Connection) error {
 	e := &onceTask{verb: v}
 	j := &job{
 		task: e, late: "not done", verbosely: v.verbosely,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout,
+		KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	err := j.run(s, c)
 	if e.run != nil || e.found.State != once.Done {
@@ -165,7 +168,8 @@ func (e *onceTask) acquire(ctx context.Context, c *conn.Connection, client *coor
 		return holding{}, cmp.Or(err, underItself(conn.NodePath(line.Dir), fmt.Sprint(own)))
 	}
 	if e.verb.Try {
-		err = try(ctx, c, func(ctx context.Context) (err error) { e.run, e.found, err = o.TryBegin(ctx, e.verb.Key); return err })
+		err = try(ctx, c,
+			func(ctx context.Context) (err error) { e.run, e.found, err = o.TryBegin(ctx, e.verb.Key); return err })
 	} else {
 		e.run, e.found, err = o.Begin(ctx, e.verb.Key)
 	}
@@ -173,7 +177,9 @@ func (e *onceTask) acquire(ctx context.Context, c *conn.Connection, client *coor
 	case errors.Is(err, once.ErrFailed), errors.Is(err, once.ErrUnfinished):
 		fields := jobSummary(e.found)
 		fields["ran"] = false
-		return holding{}, &term.ExitError{Code: exitGivenUp, Err: fmt.Errorf("%w; --forget has it done again", err), Fields: fields}
+		return holding{}, &term.ExitError{
+			Code: exitGivenUp, Err: fmt.Errorf("%w; --forget has it done again", err), Fields: fields,
+		}
 	case err != nil:
 		return holding{}, err
 	case e.run == nil:
@@ -262,7 +268,9 @@ func (v *OnceVerb) list(s *term.Streams, c *conn.Connection) error {
 
 // listJobs shows what is on record, the oldest first, and then the rest. The
 // jobs are called by these names in the table's head and in the summary.
-func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called string, summary map[string]any, rest string) error {
+func listJobs(
+	ctx context.Context, s *term.Streams, o *once.Once, head, called string, summary map[string]any, rest string,
+) error {
 	var all []once.Result
 	for r, err := range o.List(ctx) {
 		if err != nil {

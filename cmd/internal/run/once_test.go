@@ -21,7 +21,8 @@ func jobs(w *zktest.World, key, script string, options ...string) []string {
 
 func TestACommandThatWasDoneIsNotRunAgain(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		require.Equal(t, "a key 1", cmdtest.On(t, w, jobs(w, "a key", `echo $COORD_KEY $COORD_ATTEMPT; test "$COORD_TOKEN" -gt 0`)...).Gives(0))
+		require.Equal(t, "a key 1",
+			cmdtest.On(t, w, jobs(w, "a key", `echo $COORD_KEY $COORD_ATTEMPT; test "$COORD_TOKEN" -gt 0`)...).Gives(0))
 		cmdtest.On(t, w, jobs(w, "a key", "exit 9")...).Ends(0, `"a key" was done`, "status 0")
 		p := cmdtest.On(t, w, append([]string{"--json"}, jobs(w, "a key", "exit 9")...)...)
 		require.Equal(t, 0, p.Exit())

@@ -17,7 +17,8 @@ func TestALockThatIsOneNodeExcludesProgramsThatLockSo(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		at := w.Path("controller")
 		try := func(options ...string) *cmdtest.Process {
-			return cmdtest.On(t, w, append(append([]string{"lock", "--try", "--one-node"}, options...), at, "--", "echo", "held")...)
+			return cmdtest.On(t, w,
+				append(append([]string{"lock", "--try", "--one-node"}, options...), at, "--", "echo", "held")...)
 		}
 		require.Equal(t, "held", try().Gives(0))
 		cmdtest.Must(w.Admin().Create(at, []byte("another program"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))

@@ -66,7 +66,8 @@ func (v *queuePut) Run(s *term.Streams, c *conn.Connection) error {
 				err = v.put(q, batch, c.ConnectTimeout)
 			}
 			if err != nil {
-				return term.StatusOf(conn.Failure(fmt.Errorf("%w (%s put before)", err, term.Plural(added, "item was", "items were")))).
+				return term.StatusOf(
+					conn.Failure(fmt.Errorf("%w (%s put before)", err, term.Plural(added, "item was", "items were")))).
 					With("put", added)
 			}
 			added += len(batch)
@@ -136,7 +137,8 @@ type queueTake struct {
 // is removed.
 func (v *queueTake) Run(s *term.Streams, c *conn.Connection) error {
 	if o, ok := s.Out.(*term.Output); ok && term.IsClosed(o.File) {
-		return term.UsageError("standard output is closed, and the item would be lost; say > %s if that is wanted", os.DevNull)
+		return term.UsageError(
+			"standard output is closed, and the item would be lost; say > %s if that is wanted", os.DevNull)
 	}
 	v.ApplyTo(c)
 	return v.Wait(c, "no item", func(ctx context.Context, client *coord.Client) error {
@@ -150,7 +152,8 @@ func (v *queueTake) Run(s *term.Streams, c *conn.Connection) error {
 		}
 		if err := s.Print(takenItem{string(v.Path), term.DataOf(data)}, "%s\n", s.Shown(data)); err != nil {
 			// No other consumer will ever see the item.
-			return term.ExitWith(term.ExitFailed, "the item has been removed, but could not be written: %w; it was %q", err, data)
+			return term.ExitWith(term.ExitFailed,
+				"the item has been removed, but could not be written: %w; it was %q", err, data)
 		}
 		return nil
 	})
@@ -185,12 +188,15 @@ func (v *queuePeek) Run(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
-		return s.Print(queueItem{string(v.Path), item.Name, term.DataOf(item.Data), item.Priority, item.Deliveries}, "%s\n", s.Shown(item.Data))
+		return s.Print(queueItem{string(v.Path), item.Name, term.DataOf(item.Data), item.Priority, item.Deliveries}, "%s\n",
+			s.Shown(item.Data))
 	})
 }
 
 // withQueue is for the verbs that ask one thing about a queue.
-func withQueue(s *term.Streams, c *conn.Connection, path conn.NodePath, do func(context.Context, *queue.Queue) error) error {
+func withQueue(
+	s *term.Streams, c *conn.Connection, path conn.NodePath, do func(context.Context, *queue.Queue) error,
+) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		q, err := queue.New(client, string(path))
 		if err == nil {

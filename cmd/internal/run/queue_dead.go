@@ -40,13 +40,18 @@ func (v *queueDead) Run(s *term.Streams, c *conn.Connection) error {
 			return err
 		}
 		all := make([]deadLetter, len(letters))
-		t := term.Table{Heads: []string{"LETTER", "DATA", "PRIORITY", "DELIVERED", "AGE", "BY", "ACKNOWLEDGED BY"}, About: "REASON"}
+		t := term.Table{
+			Heads: []string{"LETTER", "DATA", "PRIORITY", "DELIVERED", "AGE", "BY", "ACKNOWLEDGED BY"}, About: "REASON",
+		}
 		for i, l := range letters {
-			all[i] = deadLetter{l.Name, term.DataOf(l.Data), l.Priority, l.Died, l.Deliveries, l.Item, l.By, l.Reason, nil, l.AcknowledgedBy}
+			all[i] = deadLetter{
+				l.Name, term.DataOf(l.Data), l.Priority, l.Died, l.Deliveries, l.Item, l.By, l.Reason, nil, l.AcknowledgedBy,
+			}
 			if !l.Acknowledged.IsZero() {
 				all[i].Acknowledged = &l.Acknowledged
 			}
-			t.Add(term.Plain(l.Reason), term.Plain(l.Name), strconv.Quote(look.Beginning(l.Data)), strconv.Itoa(l.Priority), strconv.Itoa(l.Deliveries),
+			t.Add(term.Plain(l.Reason), term.Plain(l.Name), strconv.Quote(look.Beginning(l.Data)), strconv.Itoa(l.Priority),
+				strconv.Itoa(l.Deliveries),
 				term.Ago(l.Died), term.Plain(l.By), term.Plain(l.AcknowledgedBy))
 		}
 		if s.JSON || len(all) == 0 {
@@ -97,7 +102,8 @@ func unmoved(path conn.NodePath, item string, err error) error {
 	case errors.Is(err, coord.ErrNoNode):
 		return term.ExitWith(term.ExitFailed, "%s has no item %s", path, item)
 	case errors.Is(err, coord.ErrBusy):
-		return term.ExitWith(term.ExitBusy, "a consumer has %s: %s break --node %s %s takes it back", item, term.Program, item, path)
+		return term.ExitWith(term.ExitBusy, "a consumer has %s: %s break --node %s %s takes it back", item,
+			term.Program, item, path)
 	}
 	return err
 }

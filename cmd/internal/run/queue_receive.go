@@ -60,7 +60,8 @@ func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
 	defer func() { _ = d.input.Close() }() // there may be none
 	return (&job{
 		task: d, late: "no item", verbosely: v.verbosely,
-		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout,
+		KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 

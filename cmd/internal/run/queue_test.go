@@ -145,7 +145,8 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 	letters := cmdtest.Parse[struct{ Dead []deadLetter }](t, ask(0, "dead", q).Line()).Dead
 	require.Len(t, letters, 1)
 	require.Equal(t, "poison", *letters[0].Data)
-	require.Equal(t, []any{1, poison, "no such customer"}, []any{letters[0].Deliveries, letters[0].Item, letters[0].Reason})
+	require.Equal(t, []any{1, poison, "no such customer"},
+		[]any{letters[0].Deliveries, letters[0].Item, letters[0].Reason})
 	require.NotEmpty(t, letters[0].By)
 	require.Regexp(t, `(?m)^LETTER .*REASON\n.*"poison" .*no such customer`, cmdtest.On(t, w, "queue", "dead", q).Output())
 	r, _ := cmdtest.Seen[look.Report](t, w, q+"/dead")
@@ -201,11 +202,13 @@ func TestDeadLettersAreAcknowledgedAndStay(t *testing.T) {
 	for range 2 {
 		require.Equal(t, "1 letter acknowledged", acknowledge(w.Path("q"), first).Output())
 	}
-	all := cmdtest.Parse[struct{ Dead []deadLetter }](t, cmdtest.On(t, w, "--json", "queue", "dead", w.Path("q")).Gives(0)).Dead
+	all := cmdtest.Parse[struct{ Dead []deadLetter }](t,
+		cmdtest.On(t, w, "--json", "queue", "dead", w.Path("q")).Gives(0)).Dead
 	require.NotNil(t, all[0].Acknowledged)
 	require.NotEmpty(t, all[0].AcknowledgedBy)
 	require.Nil(t, all[1].Acknowledged)
-	require.Regexp(t, `(?m)^LETTER .*ACKNOWLEDGED BY.*\n`+first+` .*`+regexp.QuoteMeta(all[0].AcknowledgedBy), cmdtest.On(t, w, "queue", "dead", w.Path("q")).Gives(0))
+	require.Regexp(t, `(?m)^LETTER .*ACKNOWLEDGED BY.*\n`+first+` .*`+regexp.QuoteMeta(all[0].AcknowledgedBy),
+		cmdtest.On(t, w, "queue", "dead", w.Path("q")).Gives(0))
 	require.Equal(t, "2 letters put back", cmdtest.On(t, w, "queue", "requeue", "--all", w.Path("q")).Output())
 }
 
@@ -263,7 +266,8 @@ func TestF93ALoopOfReceiveDoesWhatStandsBehindAnItemThatAlwaysFails(t *testing.T
 		require.Equal(t, want, p.Line())
 		p.Exit()
 	}
-	cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "5s").Ends(term.ExitTimeout, "1 to be delivered again later")
+	cmdtest.Receive(t, w, work, "--backoff", "1h", "--timeout", "5s").
+		Ends(term.ExitTimeout, "1 to be delivered again later")
 	p := cmdtest.Receive(t, w, work+"; echo again $COORD_DELIVERIES", "--backoff", "0")
 	require.Equal(t, "poison\nagain 2", p.Output())
 	cmdtest.Receive(t, w, "true", "--backoff=-1s").Ends(term.ExitUsage, "--backoff -1s")

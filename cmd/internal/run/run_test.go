@@ -85,7 +85,8 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 
 func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, append([]string{"--zk", w.ProxyConnectString()}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...).Begun()
+		p := cmdtest.On(t, w,
+			append([]string{"--zk", w.ProxyConnectString()}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...).Begun()
 		cut := 0
 		for _, proxy := range w.Proxies() {
 			cut += proxy.CutAll()
@@ -218,9 +219,12 @@ func TestACommandIsKilledWhenWhatItHoldsIsLost(t *testing.T) {
 func TestSignalsAreForwardedToTheCommand(t *testing.T) {
 	w := cmdtest.World(t)
 	for s, want := range map[syscall.Signal]string{
-		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
+		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT",
+		syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
 	} {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `for s in TERM INT HUP QUIT USR1 USR2; do trap "echo $s; exit 9" $s; done; `+cmdtest.Busy)...).Begun()
+		p := cmdtest.On(t, w,
+			cmdtest.Sh(w.Path("l"),
+				`for s in TERM INT HUP QUIT USR1 USR2; do trap "echo $s; exit 9" $s; done; `+cmdtest.Busy)...).Begun()
 		p.Signal(s)
 		require.Equal(t, want, p.Line())
 		require.Equal(t, 9, p.Exit(), "the command's status is what counts, not the signal")
@@ -270,7 +274,11 @@ func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 		{term.ExitTimeout, "no item", []string{"queue", "take", "--timeout", "0.3", w.Path("q")}},
 		{term.ExitFailed, "is empty", []string{"queue", "peek", w.Path("q")}},
 		{term.ExitTimeout, "is closed", []string{"barrier", "wait", "--timeout", "0.3", w.Path("b")}},
-		{term.ExitTimeout, "not all 2 came", []string{"doublebarrier", "-n", "2", "--timeout", "0.3", w.Path("d"), "--", "true"}},
+		{
+			term.ExitTimeout, "not all 2 came", []string{
+				"doublebarrier", "-n", "2", "--timeout", "0.3", w.Path("d"), "--", "true",
+			},
+		},
 	} {
 		late := slices.Index(c.args, "0.3")
 		cmdtest.AwaitOutcome(t, late >= 0, func(timeout string) *cmdtest.Process {
@@ -353,19 +361,24 @@ func requireInterruptTold(t *testing.T, p *cmdtest.Process) {
 // A daemon opens the null device once, for all three.
 func TestAnOutputThatIsClosedIsClosedForTheCommand(t *testing.T) {
 	w := cmdtest.World(t)
-	lock := strings.Join(append([]string{cmdtest.Coorddemo(t)}, append(cmdtest.Target(w), "lock", w.Path("l"), "--", "sh", "-c")...), " ")
+	lock := strings.Join(
+		append([]string{cmdtest.Coorddemo(t)}, append(cmdtest.Target(w), "lock", w.Path("l"), "--", "sh", "-c")...), " ")
 	for how, status := range map[string]int{
 		">&-": 4, "2>&-": 5, ">&- 2>&-": 4, "<&- >&- 2>&-": 4,
 		"": 6, ">/dev/null 2>/dev/null": 6, "<&-": 6, "<>/dev/null >&0 2>&0": 6,
 	} {
-		require.Equal(t, status, cmdtest.StartAs(t, exec.Command("sh", "-c", lock+` '(: 3>&1) || exit 4; (: 3>&2) || exit 5; exit 6' `+how)).Exit(), how)
+		require.Equal(t, status,
+			cmdtest.StartAs(t, exec.Command("sh", "-c", lock+` '(: 3>&1) || exit 4; (: 3>&2) || exit 5; exit 6' `+how)).Exit(),
+			how)
 	}
 }
 
 func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
-	take := strings.Join(append([]string{cmdtest.Coorddemo(t)}, append(cmdtest.Target(w), "queue", "take", "--timeout", "20", w.Path("q"))...), " ")
+	take := strings.Join(
+		append([]string{cmdtest.Coorddemo(t)},
+			append(cmdtest.Target(w), "queue", "take", "--timeout", "20", w.Path("q"))...), " ")
 	closed := cmdtest.StartAs(t, exec.Command("sh", "-c", take+" >&-"))
 	closed.Ends(term.ExitUsage, "standard output is closed")
 	require.Equal(t, "1", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
@@ -415,8 +428,9 @@ func TestAFullDiskIsNoDelivery(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
 	receiveIn := func(dir string) *cmdtest.Process {
-		cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "queue", "receive", "--dead", "1", "--timeout", "10s",
-			w.Path("q"), "--", "sh", "-c", `cat; echo " $COORD_DELIVERIES"; exit 3`)...)
+		cmd := exec.Command(cmdtest.Coorddemo(t),
+			append(cmdtest.Target(w), "queue", "receive", "--dead", "1", "--timeout", "10s",
+				w.Path("q"), "--", "sh", "-c", `cat; echo " $COORD_DELIVERIES"; exit 3`)...)
 		cmd.Env = []string{"TMPDIR=" + dir}
 		return cmdtest.StartAs(t, cmd)
 	}
@@ -474,7 +488,10 @@ func TestACommandThatWasWaitedForForLongIsNotEnded(t *testing.T) {
 	var commands []*cmdtest.Process
 	for _, wait := range []time.Duration{session / 2, session * 2 / 3, session * 68 / 100, session * 70 / 100} {
 		path := w.Path(wait.String())
-		lock := []string{"--zk", w.ConnectString(), "--session-timeout", session.String(), "lock", "--kill-after", (session / 4).String(), path, "--", "sh", "-c"}
+		lock := []string{
+			"--zk", w.ConnectString(), "--session-timeout", session.String(), "lock", "--kill-after", (session / 4).String(),
+			path, "--", "sh", "-c",
+		}
 		cmdtest.Start(t, append(lock, fmt.Sprintf("echo holds; sleep %f", wait.Seconds()))...).Line()
 		commands = append(commands, cmdtest.Start(t, append(lock, fmt.Sprintf("sleep %f", session.Seconds()/2))...))
 	}

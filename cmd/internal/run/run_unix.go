@@ -80,7 +80,8 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	case err != nil:
 		return nil, &term.ExitError{Code: status, Err: err}
 	case foreign:
-		s.Note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.argv()[0], j.Paths)
+		s.Note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
+			j.argv()[0], j.Paths)
 	}
 	if j.signals == nil {
 		j.signals = make(chan os.Signal, 16)
@@ -168,7 +169,8 @@ func (r *run) perform() (status int, err error) {
 	waited := r.granted.Sub(r.begun)
 	fields := map[string]any{"waited": term.Seconds(waited)}
 	term.Put(fields, "node", r.hold.nodes())
-	r.tell("holds", fields, "holds %s after %s; the node is %s", r.name(), term.Age(waited.Seconds()), strings.Join(r.hold.nodes(), ", "))
+	r.tell("holds", fields, "holds %s after %s; the node is %s", r.name(), term.Age(waited.Seconds()),
+		strings.Join(r.hold.nodes(), ", "))
 	end, err := r.execute()
 	switch {
 	case err != nil:

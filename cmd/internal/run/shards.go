@@ -135,7 +135,9 @@ func (v *ShardsVerb) show(ctx context.Context, s *term.Streams, client *coord.Cl
 	stories := make([]map[string]any, len(all))
 	t := term.Table{Heads: []string{"KEY", "DESIRED", "OWNER", "TOKEN", "SINCE", "STATE"}}
 	for i, st := range all {
-		summary := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving, "state": st.Life}
+		summary := map[string]any{
+			"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving, "state": st.Life,
+		}
 		token, since := "", ""
 		if st.Owner.Token != 0 {
 			token, since = strconv.FormatInt(st.Owner.Token, 10), term.Ago(st.Owner.Since)

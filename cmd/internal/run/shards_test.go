@@ -33,7 +33,8 @@ func TestCommandsRunForTheKeysOfAMember(t *testing.T) {
 		require.Contains(t, table, "DESIRED")
 		require.Equal(t, 4, strings.Count(table, "one"))
 		require.Equal(t, 2, strings.Count(table, "owned"))
-		cmdtest.On(t, w, shared(w, "true", "--keys", "a,b,c")...).Ends(exitConfiguration, "another list of keys", `"c"`, "version 1", "--set")
+		cmdtest.On(t, w, shared(w, "true", "--keys", "a,b,c")...).
+			Ends(exitConfiguration, "another list of keys", `"c"`, "version 1", "--set")
 		two := cmdtest.On(t, w, shared(w, untilAsked, "--id", "two")...)
 		moved := strings.TrimPrefix(two.Line(), "has ")
 		require.Equal(t, "end "+moved, one.Line())
@@ -73,7 +74,8 @@ func TestACommandThatFailsIsRunAgain(t *testing.T) {
 
 func TestFailFastEndsTheMemberWithItsCommand(t *testing.T) {
 	w := cmdtest.World(t)
-	cmdtest.On(t, w, shared(w, `test "$COORD_KEY" = a && exit 7; exec sleep 100`, "--keys", "a,b", "--fail-fast")...).Ends(7, "the command of a")
+	cmdtest.On(t, w, shared(w, `test "$COORD_KEY" = a && exit 7; exec sleep 100`, "--keys", "a,b", "--fail-fast")...).
+		Ends(7, "the command of a")
 }
 
 func TestTheListIsChangedWhileMembersRun(t *testing.T) {
@@ -86,7 +88,8 @@ func TestTheListIsChangedWhileMembersRun(t *testing.T) {
 	old.Tells("list is newer")
 	require.Regexp(t, "has [bc]", old.Line())
 	// A deployment brings the next.
-	next := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "x", "--list-version", "2", "--id", "next", "--weight", "1000")...)
+	next := cmdtest.On(t, w,
+		shared(w, untilAsked, "--keys", "x", "--list-version", "2", "--id", "next", "--weight", "1000")...)
 	require.Equal(t, "has x", next.Line())
 	for _, m := range []*cmdtest.Process{one, old, next} {
 		m.Signal(syscall.SIGTERM)
@@ -97,7 +100,8 @@ func TestTheListIsChangedWhileMembersRun(t *testing.T) {
 // The guards end all commands when the process dies.
 func TestTheCommandsOfAMemberEndWithIt(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, append([]string{"--session-timeout", "2s"}, shared(w, `echo $$; exec sleep 1000`, "--keys", "a,b,c")...)...)
+		one := cmdtest.On(t, w,
+			append([]string{"--session-timeout", "2s"}, shared(w, `echo $$; exec sleep 1000`, "--keys", "a,b,c")...)...)
 		var pids []int
 		for range 3 {
 			var pid int
@@ -115,10 +119,12 @@ func TestTheCommandsOfAMemberEndWithIt(t *testing.T) {
 // The shell ends at once; what it has started tidies up.
 func TestAKeyMovesWhenNothingOfItsCommandIsLeft(t *testing.T) {
 	w, late := cmdtest.World(t), filepath.Join(t.TempDir(), "late")
-	drains := `(trap 'sleep 0.5; touch ` + late + `; exit' TERM; echo has; while :; do sleep 0.01; done) & trap 'exit 0' TERM; wait`
+	drains := `(trap 'sleep 0.5; touch ` + late +
+		`; exit' TERM; echo has; while :; do sleep 0.01; done) & trap 'exit 0' TERM; wait`
 	one := cmdtest.On(t, w, shared(w, drains, "--keys", "a,b", "--id", "one")...)
 	require.Equal(t, []string{"has", "has"}, []string{one.Line(), one.Line()})
-	two := cmdtest.On(t, w, shared(w, `if test -e `+late+`; then echo alone; else echo beside; fi; exec sleep 1000`, "--id", "two")...)
+	two := cmdtest.On(t, w,
+		shared(w, `if test -e `+late+`; then echo alone; else echo beside; fi; exec sleep 1000`, "--id", "two")...)
 	require.Equal(t, "alone", two.Line())
 	two.Signal(syscall.SIGTERM)
 	require.Equal(t, 0, two.Exit())
@@ -140,7 +146,9 @@ func TestACommandWhoseGuardWasKilledBeginsAnew(t *testing.T) {
 // end of the session.
 func TestAKeyWhoseCommandCannotBeEndedDoesNotMove(t *testing.T) {
 	w := cmdtest.World(t)
-	one := cmdtest.Mortal(t, w, shared(w, `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; echo $$; exec sleep 1000`, "--keys", "a", "--drain-timeout", "100ms")...)
+	one := cmdtest.Mortal(t, w,
+		shared(w, `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; echo $$; exec sleep 1000`, "--keys", "a",
+			"--drain-timeout", "100ms")...)
 	guard, reaper, pid := one.Number(), one.Number(), one.Number()
 	for _, frozen := range []int{reaper, guard} {
 		require.NoError(t, syscall.Kill(frozen, syscall.SIGSTOP))

@@ -140,7 +140,8 @@ func (m *shardsMember) work(ctx context.Context, key string, h coord.Held) error
 	case asked || h.Err() != nil:
 		return nil
 	case end.Cause == guard.ByDeadline, end.Cause == guard.ByKill:
-		return term.ExitWith(term.ExitLost, "its command was ended, since its guard was killed, or the servers did not confirm the key in time; it begins anew")
+		return term.ExitWith(term.ExitLost,
+			"its command was ended, since its guard was killed, or the servers did not confirm the key in time; it begins anew")
 	case end.ExitCode() != term.ExitOK:
 		return term.ExitWith(end.ExitCode(), "the command of %s ended with status %d", key, end.ExitCode())
 	}
@@ -149,7 +150,9 @@ func (m *shardsMember) work(ctx context.Context, key string, h coord.Held) error
 
 // watch keeps a guard informed until its command has ended. It reports whether
 // the command was asked to end.
-func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h coord.Held, killAfter time.Duration) (end guard.Event, asked bool) {
+func (m *shardsMember) watch(
+	ctx context.Context, g *guard.Process, h coord.Held, killAfter time.Duration,
+) (end guard.Event, asked bool) {
 	look := time.NewTicker(max(time.Millisecond, m.client.Info().SessionTimeout/40))
 	defer look.Stop()
 	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()
@@ -193,7 +196,8 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h coord.Held
 // other commands.
 func (m *shardsMember) abandon(key string) {
 	m.attended.leave()
-	lost := term.ExitWith(term.ExitLost, "something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
+	lost := term.ExitWith(term.ExitLost,
+		"something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
 		key, m.client.Info().SessionTimeout)
 	m.streams.Note("%v", lost)
 	m.streams.AccountFor(term.StatusOf(lost))

@@ -14,7 +14,9 @@ import (
 
 // passedOn are the signals that CMD gets when this process does. Stop and
 // continue keys are a matter of their own.
-var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+var passedOn = []os.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+}
 
 // stopping are the signals that stop this process while it waits. The runtime
 // does not give up its handler of a signal that it was once asked to notify,

@@ -51,7 +51,8 @@ func (v *SlotVerb) Validate() error {
 	case asks:
 		return nil
 	case v.count() < 1:
-		return fmt.Errorf("how many slots are there? %q is no number of at least 1: write it behind the path, as in %s slot /ids/gpu 4 -- ./train.sh", v.N, term.Program)
+		return fmt.Errorf(
+			"how many slots are there? %q is no number of at least 1: write it behind the path, as in %s slot /ids/gpu 4 -- ./train.sh", v.N, term.Program)
 	case v.Cooldown != nil && (v.Durable == "" || *v.Cooldown < 0):
 		return errors.New("--cooldown is for --durable NAME, and must not be negative")
 	}
@@ -91,7 +92,8 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 	at.open = at.take
 	return (&job{
 		task: at, late: "no number", verbosely: v.verbosely,
-		Paths: at.paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: at.paths, commandLine: v.commandLine, limits: v.limits, Timeout: v.Timeout, KillAfter: v.KillAfter,
+		IgnoreRevoke: v.OnRevoke == "ignore",
 	}).run(s, c)
 }
 
@@ -192,7 +194,8 @@ func (t *slotTask) look(ctx context.Context, client *coord.Client, own look.Name
 func slotSummary(now slots.State) map[string]any {
 	summary := map[string]any{"slot": now.Number, "held": now.Holder != nil}
 	if h := now.Holder; h != nil {
-		summary["owner"], summary["node"], summary["token"], summary["session"] = h.Owner, h.Node, h.Token, look.SessionName(h.Session)
+		summary["owner"], summary["node"], summary["token"], summary["session"] = h.Owner, h.Node, h.Token,
+			look.SessionName(h.Session)
 	}
 	if now.Owner != "" {
 		summary["for"], summary["cooldown"] = now.Owner, term.Seconds(now.Cooldown)

@@ -20,7 +20,8 @@ func numbered(w *zktest.World, script string, options ...string) []string {
 func TestACommandHasANumberOfItsOwn(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		first := cmdtest.On(t, w, numbered(w, cmdtest.UntilEOF)...).Begun()
-		require.Equal(t, "1", cmdtest.On(t, w, numbered(w, `test "$COORD_TOKEN" -gt 0 && echo $COORD_SLOT`, "--try")...).Gives(0))
+		require.Equal(t, "1",
+			cmdtest.On(t, w, numbered(w, `test "$COORD_TOKEN" -gt 0 && echo $COORD_SLOT`, "--try")...).Gives(0))
 		second := cmdtest.On(t, w, numbered(w, cmdtest.UntilEOF, "--durable", "host1", "--cooldown", "1h")...).Begun()
 		cmdtest.On(t, w, numbered(w, "exit 9", "--try")...).Ends(term.ExitBusy, "held")
 		cmdtest.On(t, w, numbered(w, "exit 9", "--timeout", "0.5")...).Ends(term.ExitTimeout, "no number", "held by")
@@ -44,7 +45,8 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		require.Zero(t, cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Exit())
 		require.NotContains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
 		holder := cmdtest.On(t, w, numbered(w, cmdtest.UntilEOF)...).Begun()
-		cmdtest.On(t, w, "slot", w.Path("ids"), "3", "--", "true").Ends(0, "a holder was told that there are 2 slots here; this client, 3")
+		cmdtest.On(t, w, "slot", w.Path("ids"), "3", "--", "true").
+			Ends(0, "a holder was told that there are 2 slots here; this client, 3")
 		holder.LetGo(5)
 		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
 	})
@@ -61,7 +63,9 @@ func TestACommandThatWasAskedForItsNumberMayOnlyHaveTidiedUp(t *testing.T) {
 func TestANumberWhoseHolderMayNotBeReadIsListed(t *testing.T) {
 	w := cmdtest.World(t)
 	require.Zero(t, cmdtest.On(t, w, numbered(w, "true")...).Exit())
-	holder := cmdtest.On(t, w, append([]string{"--auth", "digest:someone:secret", "--acl", "auth::cdrwa"}, numbered(w, cmdtest.UntilEOF)...)...).Begun()
+	holder := cmdtest.On(t, w,
+		append([]string{"--auth", "digest:someone:secret", "--acl", "auth::cdrwa"}, numbered(w, cmdtest.UntilEOF)...)...).
+		Begun()
 	require.Regexp(t, `(?m)^0 +unknown +\d+ +unknown$`, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0))
 	holder.LetGo(5)
 }

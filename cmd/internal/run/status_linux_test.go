@@ -95,7 +95,8 @@ func TestAPersonThatWaitsForAJobSeesWhoDoesIt(t *testing.T) {
 
 func TestAPersonInARoundSeesWhoIsThereAtBothEnds(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := waits(t, w, "doublebarrier", "-n", "2", "--results", w.Path("b"), "--", "sh", "-c", `echo started; echo mine >"$COORD_RESULT"`)
+	tty := waits(t, w, "doublebarrier", "-n", "2", "--results", w.Path("b"), "--", "sh", "-c",
+		`echo started; echo mine >"$COORD_RESULT"`)
 	tty.Sees(": 1 of 2 have come, first ")
 	second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF)
 	tty.Sees("started")
@@ -137,7 +138,8 @@ func TestAnInterruptedWaitLeavesACleanLineAlsoWhenTheServersAreSilent(t *testing
 			tty.Press(cmdtest.Interrupt)
 			require.Error(t, tty.Cmd.Wait())
 			require.Equal(t, 130, tty.Cmd.ProcessState.ExitCode())
-			zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.HasSuffix(tty.Screen.String(), erased) }, "the line is erased")
+			zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.HasSuffix(tty.Screen.String(), erased) },
+				"the line is erased")
 		})
 	}
 }

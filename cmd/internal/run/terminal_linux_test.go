@@ -26,7 +26,9 @@ import (
 
 func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.2; done'; echo done-$?`+"\n")
+	tty := cmdtest.OnShell(t, w,
+		`$D $T lock `+w.Path("l")+` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.2; done'; echo done-$?`+
+			"\n")
 	tty.Sees("ready")
 	tty.Answers(cmdtest.Interrupt, "done-9")
 }
@@ -43,7 +45,8 @@ func TestAnEndOfInputAtAQuestionEndsItsLine(t *testing.T) {
 
 func TestTheCommandReadsFromTheTerminalAlsoWhenItWasStoppedAndTheShellGetsItBack(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x; read x; echo got-$x'; echo done-$?`+"\n")
+	tty := cmdtest.OnShell(t, w,
+		`$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x; read x; echo got-$x'; echo done-$?`+"\n")
 	tty.Sees("ready")
 	tty.Answers("words\n", "got-words")
 	tty.Answers(cmdtest.Stop, "unless continued")
@@ -58,7 +61,9 @@ func TestTheCommandReadsFromTheTerminalAlsoWhenItWasStoppedAndTheShellGetsItBack
 
 func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'`+"\n")
+	tty := cmdtest.OnShell(t, w,
+		`$D $T lock `+w.Path("l")+` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'`+
+			"\n")
 	tty.Sees("ready")
 	tty.Answers(cmdtest.Stop, "unless continued")
 	tty.Press("kill %1; fg\n")
@@ -73,7 +78,9 @@ func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 
 func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?`+"\n")
+	tty := cmdtest.OnShell(t, w,
+		`$D $T lock `+w.Path("l")+
+			` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?`+"\n")
 	tty.Sees("ready")
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
 	tty.Sees("done-1") // of grep: the mode is not set
@@ -81,7 +88,8 @@ func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T
 
 func TestWhatNodesHoldIsQuotedOnATerminal(t *testing.T) {
 	w := cmdtest.World(t)
-	leader := cmdtest.On(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c", "echo leads; cat").Begun()
+	leader := cmdtest.On(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c",
+		"echo leads; cat").Begun()
 	tty := cmdtest.OnShell(t, w, "$D elect --who "+w.Path("e")+"; echo done-$?\n")
 	tty.Sees(`"x\x1b[2J\nnobody leads"`)
 	tty.Sees("done-0")
@@ -106,7 +114,8 @@ func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
 	tty.Press(cmdtest.Stop)
 	tty.Answers("echo second-$((1+1)); fg\n", "second-2")
 	require.NoError(t, second.In.Close())
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return len(printedPID.FindAllString(tty.Screen.String(), -1)) == 2 }, "it leads again")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return len(printedPID.FindAllString(tty.Screen.String(), -1)) == 2 },
+		"it leads again")
 	tty.Press(cmdtest.Interrupt)
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 0)
 }
@@ -114,7 +123,8 @@ func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
 // Nothing could continue it there.
 func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "sh", "-c", "echo ready; read x; echo got-$x")
+	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "sh",
+		"-c", "echo ready; read x; echo got-$x")
 	tty.Sees("ready")
 	tty.Answers(cmdtest.Stop, "unless continued")
 	tty.Answers("words\n", "got-words")
@@ -169,14 +179,16 @@ func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 	tty.Answers("\n", "nothing was broken")
 	tty.Sees("done-1")
 	tty.Press("$D break " + w.Path("l") + "; echo again-$?\n")
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Count(tty.Screen.String(), "[y/N]") == 2 }, "break asks again")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Count(tty.Screen.String(), "[y/N]") == 2 },
+		"break asks again")
 	tty.Answers("y\n", "again-0")
 	require.Equal(t, term.ExitLost, p.Exit())
 }
 
 func TestADemoShowsItsProgressAndItsKillsOnATerminal(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--workers", "2", "--stock", "100", "--kill", "1")
+	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--workers", "2", "--stock", "100",
+		"--kill", "1")
 	tty.Sees("█✗░")
 	tty.Sees(" of 100")
 	tty.Sees(`"demo":"stock"`)
@@ -199,7 +211,10 @@ func newOrdinary(t *testing.T) ordinary {
 // lock starts coorddemo as that user. The command finds su as $SU.
 func (o ordinary) lock(t *testing.T, w *zktest.World, cmd ...string) *cmdtest.Process {
 	t.Helper()
-	p := exec.Command(o.program, append(append(cmdtest.Target(w), "--session-timeout", cmdtest.Short.String(), "--json", "lock", w.Path("l"), "--"), cmd...)...)
+	p := exec.Command(o.program,
+		append(
+			append(cmdtest.Target(w), "--session-timeout", cmdtest.Short.String(), "--json", "lock", w.Path("l"),
+				"--"), cmd...)...)
 	p.Dir = filepath.Dir(o.program)
 	p.Env = []string{"SU=" + o.su + " --reuid=0"}
 	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -252,7 +267,9 @@ func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
 
 func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.Mortal(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
+	p := cmdtest.Mortal(t, w,
+		append([]string{"--json"},
+			cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
 	guard, reaper := p.Number(), p.Number()
 	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
@@ -265,7 +282,8 @@ func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
 
 func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", "sh", "-c", `grep SigIgn /proc/self/status; echo $PPID; exec sleep 1000`)
+	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", "sh", "-c",
+		`grep SigIgn /proc/self/status; echo $PPID; exec sleep 1000`)
 	for range 2 {
 		require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
 		require.NoError(t, unix.Kill(p.Number(), unix.SIGKILL))
@@ -278,7 +296,8 @@ func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
 func TestASignalEndsTheAttemptToConnect(t *testing.T) {
 	t.Parallel()
 	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) },
+		"coorddemo listens to signals")
 	p.EndsBy(syscall.SIGTERM, 128+15)
 }
 

@@ -60,8 +60,11 @@ func TestAnItemIsAcknowledgedOnlyWhenItsCommandWasNotInterrupted(t *testing.T) {
 				require.NoError(t, os.WriteFile(diary, nil, 0o600))
 				cmdtest.PutItems(t, w, "item")
 				// A tidy command: it exits with 0 when it is asked to end.
-				p := cmdtest.Mortal(t, w, cmdtest.Receiving(w, fmt.Sprintf(`trap 'echo interrupted >>%s; exit 0' TERM; echo begins; timeout %.2f tail -f /dev/null & wait; echo done >>%s`,
-					diary, between(cmdtest.Short/2, 2*cmdtest.Short).Seconds(), diary))...)
+				p := cmdtest.Mortal(t, w,
+					cmdtest.Receiving(w,
+						fmt.Sprintf(
+							`trap 'echo interrupted >>%s; exit 0' TERM; echo begins; timeout %.2f tail -f /dev/null & wait; echo done >>%s`,
+							diary, between(cmdtest.Short/2, 2*cmdtest.Short).Seconds(), diary))...)
 				p.Line()
 				<-time.After(between(0, cmdtest.Short/4))
 				w.Freeze()

@@ -16,7 +16,13 @@ import (
 func TestWhoFindsNothingSaysIfThereIsNoNode(t *testing.T) {
 	w := cmdtest.World(t)
 	for _, verb := range [][]string{
-		{"queue", "len"}, {"queue", "dead"}, {"queue", "requeue", "--all"}, {"queue", "acknowledge", "--all"}, {"once", "--list"}, {"cron", "--list"}, {"slot", "--list"},
+		{"queue", "len"},
+		{"queue", "dead"},
+		{"queue", "requeue", "--all"},
+		{"queue", "acknowledge", "--all"},
+		{"once", "--list"},
+		{"cron", "--list"},
+		{"slot", "--list"},
 	} {
 		cmdtest.On(t, w, append(verb, w.Path("typo"))...).Ends(0, "there is no node "+w.Path("typo"))
 	}

@@ -92,12 +92,14 @@ func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
 	round := func(options ...string) []string {
 		return append(append([]string{"doublebarrier", "-n", "3"}, options...), w.Path("b"), "--", "true")
 	}
-	object := inVain(t, w, term.ExitTimeout, []string{"not all 3 came", `2 of 3 have come, first "sh `}, round("--timeout", "0.3")...)
+	object := inVain(t, w, term.ExitTimeout, []string{"not all 3 came", `2 of 3 have come, first "sh `},
+		round("--timeout", "0.3")...)
 	require.Subset(t, object, map[string]any{"came": 2.0, "members": 3.0})
 	require.Contains(t, owners(object["there"])[0], "sh ")
 	second, third := cmdtest.Member(t, w, 3, cmdtest.UntilEOF), cmdtest.Member(t, w, 3, cmdtest.UntilEOF)
 	third.Line()
-	object = inVain(t, w, term.ExitBusy, []string{"--next", "round 1 is under way: 3 of its 3 members are there, first"}, round()...)
+	object = inVain(t, w, term.ExitBusy,
+		[]string{"--next", "round 1 is under way: 3 of its 3 members are there, first"}, round()...)
 	require.EqualValues(t, 1, object["round"])
 	for _, p := range []*cmdtest.Process{first, second, third} {
 		p.LetGo(5)
@@ -107,7 +109,8 @@ func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
 func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
-	worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy).Begun()
+	worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c",
+		"echo has; cat >/dev/null; "+cmdtest.Busy).Begun()
 	object := inVain(t, w, term.ExitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
 		"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
 	require.Subset(t, object, map[string]any{"items": 1.0, "in_hand": 1.0})
@@ -176,7 +179,8 @@ func TestVerboseInJSONIsObjects(t *testing.T) {
 
 func TestVerboseTellsOfOutages(t *testing.T) {
 	cmdtest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--verbose")...)...).Begun()
+		p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--verbose")...)...).
+			Begun()
 		w.Crash()
 		p.Tells(`"connection lost"`)
 		w.Recover()

@@ -48,8 +48,9 @@ func (r *run) execute() (end guard.Event, err error) {
 	r.sent = r.hold.Deadline()
 	r.deadline = guard.InstantOf(r.sent)
 	r.guard, err = r.attended.guard(guard.Options{
-		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty, Farewell: farewell(r.client),
-		Discard: r.discarded(),
+		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
+		Farewell: farewell(r.client),
+		Discard:  r.discarded(),
 	})
 	if err != nil {
 		return end, err
@@ -144,7 +145,8 @@ func (r *run) hear(e guard.Event) {
 		r.stopped(e.Signal)
 	case guard.Denied:
 		r.unstoppable = e.Left
-		r.streams.Note("process %s of the command runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
+		r.streams.Note(
+			"process %s of the command runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
 			numbers(e.Left), r.Paths)
 	}
 }
@@ -249,7 +251,8 @@ func (r *run) remains(end guard.Event) error {
 		r.unstoppable = end.Left
 		what = fmt.Sprintf("process %s of the command runs as another user, could not be stopped, and", numbers(end.Left))
 	}
-	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.Info().SessionTimeout)
+	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what,
+		r.client.Info().SessionTimeout)
 }
 
 // overSince reports whether the hold ended because its time was over: no server

@@ -97,7 +97,8 @@ type RevokeVerb struct {
 // Run asks, and waits if that is wanted.
 func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
-		return term.UsageError("--force-after %v: it must be positive; \"%s break\" forces immediately", *v.ForceAfter, term.Program)
+		return term.UsageError("--force-after %v: it must be positive; \"%s break\" forces immediately", *v.ForceAfter,
+			term.Program)
 	}
 	d := c.LineDialect()
 	return c.With(func(ctx context.Context, client *coord.Client) error {
@@ -139,7 +140,9 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 func revoke(ctx context.Context, client *coord.Client, d coord.Dialect, t look.Contender) error {
 	switch {
 	case t.Kind == look.NodeKind && !inspect.NamesOwner([]byte(t.Owner)):
-		return term.ExitWith(term.ExitFailed, "%s is not a node of %s: a request written into it may mean something else to its program; \"%s break\" deletes it", t.Node, term.Program, term.Program)
+		return term.ExitWith(term.ExitFailed,
+			"%s is not a node of %s: a request written into it may mean something else to its program; \"%s break\" deletes it",
+			t.Node, term.Program, term.Program)
 	case t.Dialect != string(d):
 		d = ""
 	}
@@ -180,7 +183,9 @@ func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced
 
 // targets are the contenders to act on: the holders, or the ones that node
 // names.
-func targets(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, node string) ([]look.Contender, error) {
+func targets(
+	ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, node string,
+) ([]look.Contender, error) {
 	r, err := look.Examine(ctx, client, d, path)
 	if err != nil {
 		return nil, err
@@ -198,7 +203,8 @@ func targets(ctx context.Context, client *coord.Client, d coord.Dialect, path co
 		}
 		return found, err
 	case len(found) == 0:
-		return nil, term.ExitWith(term.ExitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path, term.Program)
+		return nil, term.ExitWith(term.ExitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path,
+			term.Program)
 	}
 	return found, nil
 }
@@ -222,7 +228,8 @@ func heldBelow(ctx context.Context, client *coord.Client, d coord.Dialect, path 
 	if len(held) == 0 {
 		return nil
 	}
-	return term.ExitWith(term.ExitFailed, "nobody holds %s itself, and nothing was done; held below it: %s; name one of these paths", path, look.Few(held))
+	return term.ExitWith(term.ExitFailed,
+		"nobody holds %s itself, and nothing was done; held below it: %s; name one of these paths", path, look.Few(held))
 }
 
 // named are the contenders that node names, or all if it is "". At a queue they
@@ -233,5 +240,6 @@ func named(ctx context.Context, client *coord.Client, r look.Report, node string
 			return found, err
 		}
 	}
-	return append(found, slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) })...), nil
+	return append(found,
+		slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) })...), nil
 }

@@ -64,7 +64,9 @@ func (v *DoctorVerb) Run(s *term.Streams, c *conn.Connection) error {
 }
 
 // examine makes the findings that need a session.
-func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connection, client *coord.Client, reached []string) error {
+func (v *DoctorVerb) examine(
+	ctx context.Context, d *Diagnosis, c *conn.Connection, client *coord.Client, reached []string,
+) error {
 	d.session(c, client)
 	if err := d.clock(ctx, client); err != nil {
 		return err
@@ -140,7 +142,8 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 	for i, address := range addresses {
 		s := seen[i]
 		if s.err != nil {
-			d.wrong(address, term.Briefly(s.err).Error(), remedy(s.err, "is a server there, part of a quorum, and reachable from here?"))
+			d.wrong(address, term.Briefly(s.err).Error(),
+				remedy(s.err, "is a server there, part of a quorum, and reachable from here?"))
 			continue
 		}
 		again := slices.ContainsFunc(leaders, func(other int64) bool { return ofOneServer(s.session, other) })
@@ -151,7 +154,8 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 		reached = append(reached, address)
 	}
 	if len(leaders) > 1 {
-		d.wrong(c.ZK, fmt.Sprintf("%d servers lead, or stand alone: they are several ensembles, each with locks of its own", len(leaders)),
+		d.wrong(c.ZK,
+			fmt.Sprintf("%d servers lead, or stand alone: they are several ensembles, each with locks of its own", len(leaders)),
 			"name the servers of one ensemble")
 	}
 	return reached
@@ -203,7 +207,9 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 			sessions, told = c.Connections(context.Background(), address)
 		}
 		if !told {
-			d.fine(s.Path, "which sessions are connected is not known: "+address+" does not tell (allow cons or dump in 4lw.commands.whitelist)")
+			d.fine(s.Path,
+				"which sessions are connected is not known: "+address+
+					" does not tell (allow cons or dump in 4lw.commands.whitelist)")
 			return
 		}
 		maps.Copy(connected, sessions)
@@ -215,8 +221,10 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 			}
 			is, found := connected[c.Session]
 			if !found {
-				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to none of the named servers: either it uses another server, "+
-					"or its process is dead or cut off, and its node stays until its session ends", c.Who(), c.Session, c.State))
+				d.fine(r.Path,
+					fmt.Sprintf(
+						"%s (%s) %s, and its session is connected to none of the named servers: either it uses another server, "+
+							"or its process is dead or cut off, and its node stays until its session ends", c.Who(), c.Session, c.State))
 				continue
 			}
 			r.Contenders[i].Hear(is)
@@ -225,8 +233,9 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 			}
 			c.Hear(is)
 			if silence := c.Silence(); silence != "" {
-				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is %s, its timeout: its process is paused, overloaded or cut off, "+
-					"and unless a server hears from it, its node goes when its session ends", c.Who(), c.Session, c.State, silence))
+				d.fine(r.Path,
+					fmt.Sprintf("%s (%s) %s, and its session is %s, its timeout: its process is paused, overloaded or cut off, "+
+						"and unless a server hears from it, its node goes when its session ends", c.Who(), c.Session, c.State, silence))
 			}
 		}
 	}
@@ -256,7 +265,8 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	after := time.Now()
 	switch {
 	case errors.Is(err, coord.ErrNoAuth):
-		d.wrong("/", "no node may be made here, or none that may then be changed", "present credentials (--auth, ZK_AUTH), set another ACL (--acl), have the ACL of / changed, or use a chroot of your own")
+		d.wrong("/", "no node may be made here, or none that may then be changed",
+			"present credentials (--auth, ZK_AUTH), set another ACL (--acl), have the ACL of / changed, or use a chroot of your own")
 		return nil
 	case errors.Is(err, coord.ErrNoNode):
 		d.wrong("/", "there is no chroot "+client.Info().Chroot, "make it, unless it is misspelt")
@@ -267,8 +277,9 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	skew := results[1].Stat.Modified.Sub(before.Add(after.Sub(before) / 2)).Round(time.Millisecond)
 	told := fmt.Sprintf("the servers' clock is %v from this machine's", skew)
 	if skew.Abs() > mostSkew+after.Sub(before)/2 {
-		d.wrong("/", told, "set the wrong clock (NTP): the ages shown are wrong by that, and cron's slots are due by a client's clock, "+
-			"at most a minute before the servers'; nothing else depends on it")
+		d.wrong("/", told,
+			"set the wrong clock (NTP): the ages shown are wrong by that, and cron's slots are due by a client's clock, "+
+				"at most a minute before the servers'; nothing else depends on it")
 	} else {
 		d.fine("/", told)
 	}
@@ -282,18 +293,25 @@ func (d *Diagnosis) nodes(s *look.Survey) {
 			d.wrong(r.Path, "a demo has left it", "no demo runs? delete the nodes below "+strings.TrimSuffix(look.DemoRoot, "/"))
 		}
 		if r.Kind == look.UnknownKind {
-			d.fine(r.Path, fmt.Sprintf("%s of an unknown recipe%s; this program's other claims are refused there", term.Plural(r.Unknown(), "contender is", "contenders are"), r.LikelyText()))
+			d.fine(r.Path,
+				fmt.Sprintf("%s of an unknown recipe%s; this program's other claims are refused there",
+					term.Plural(r.Unknown(), "contender is", "contenders are"), r.LikelyText()))
 		}
 		for _, odd := range r.Findings() {
 			d.wrong(r.Path, odd.Found, odd.Do)
 		}
 	}
 	for _, path := range s.Hidden {
-		d.wrong(path, "its children may not be listed with these credentials", "present others (--auth, ZK_AUTH), or leave it to its owner")
+		d.wrong(path, "its children may not be listed with these credentials",
+			"present others (--auth, ZK_AUTH), or leave it to its owner")
 	}
-	d.fine(s.Path, fmt.Sprintf("%s, %s", term.Plural(len(s.Recipes), "recipe", "recipes"), circleCount(len(s.Certain), len(s.Possible))))
+	d.fine(s.Path,
+		fmt.Sprintf("%s, %s", term.Plural(len(s.Recipes), "recipe", "recipes"), circleCount(len(s.Certain), len(s.Possible))))
 	for _, c := range s.Possible {
-		d.fine(s.Path, fmt.Sprintf("sessions %s wait for each other over %s: for ever if each is one thread, but not if they have several; "+
-			"their claims do not say under which holds they were made", strings.Join(c.Sessions(), ", "), strings.Join(c.Paths(), ", ")))
+		d.fine(s.Path,
+			fmt.Sprintf(
+				"sessions %s wait for each other over %s: for ever if each is one thread, but not if they have several; "+
+					"their claims do not say under which holds they were made", strings.Join(c.Sessions(), ", "),
+				strings.Join(c.Paths(), ", ")))
 	}
 }

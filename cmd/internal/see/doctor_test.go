@@ -52,7 +52,8 @@ func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {
 	require.Equal(t, term.ExitFailed, p.Exit())
 	require.Equal(t, 2, cmdtest.Parse[Diagnosis](t, p.Line()).Wrong, "the server, and no session at all")
 
-	require.Contains(t, cmdtest.Start(t, "--zk", w.ConnectString()+"/nowhere", "doctor").Gives(term.ExitFailed), "there is no chroot /nowhere")
+	require.Contains(t, cmdtest.Start(t, "--zk", w.ConnectString()+"/nowhere", "doctor").Gives(term.ExitFailed),
+		"there is no chroot /nowhere")
 }
 
 func TestOneServerUnderTwoNamesIsNotSeveralEnsembles(t *testing.T) {
@@ -64,7 +65,8 @@ func TestOneServerUnderTwoNamesIsNotSeveralEnsembles(t *testing.T) {
 		p := cmdtest.Start(t, "--zk", w.ConnectString()+",localhost:"+port, "doctor", cmdtest.Below(w))
 		require.NotContains(t, p.Gives(0), "several ensembles")
 
-		p = cmdtest.Start(t, "--zk", w.ConnectString()+","+cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "doctor", cmdtest.Below(w))
+		p = cmdtest.Start(t, "--zk", w.ConnectString()+","+cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(),
+			"doctor", cmdtest.Below(w))
 		require.Contains(t, p.Gives(term.ExitFailed), "several ensembles")
 	})
 }
@@ -72,19 +74,23 @@ func TestOneServerUnderTwoNamesIsNotSeveralEnsembles(t *testing.T) {
 // One server that does not answer takes no time from the others.
 func TestTheDoctorLooksAtEachServerByItself(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t)+","+w.ConnectString(), "--connect-timeout", "1s", "--json", "doctor", cmdtest.Below(w))
+	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t)+","+w.ConnectString(), "--connect-timeout", "1s", "--json",
+		"doctor", cmdtest.Below(w))
 	for _, f := range cmdtest.Parse[Diagnosis](t, p.Line()).Findings {
 		require.False(t, f.Wrong && f.Where == w.ConnectString(), f.Found)
 	}
 	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", "a b", "doctor").Exit())
-	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", w.ConnectString()+"/none", "--require-chroot", "doctor").Exit())
+	require.Equal(t, term.ExitUsage,
+		cmdtest.Start(t, "--zk", w.ConnectString()+"/none", "--require-chroot", "doctor").Exit())
 }
 
 // embrace has two processes hold a lock each, and each command wait for the
 // other's lock.
 func embrace(t *testing.T, w *zktest.World) (a, b *cmdtest.Process) {
 	within := func(outer, inner string) *cmdtest.Process {
-		again := strings.Join(append(append([]string{cmdtest.Coorddemo(t)}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")
+		again := strings.Join(
+			append(append([]string{cmdtest.Coorddemo(t)}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(),
+				"lock", w.Path(inner), "--", "true"), " ")
 		p := cmdtest.On(t, w, "lock", w.Path(outer), "--", "sh", "-c", "echo holds; read go; "+again)
 		require.Equal(t, "holds", p.Line())
 		return p
@@ -104,7 +110,8 @@ func TestADeadlockOfCommandsWithinCommandsIsFound(t *testing.T) {
 		text := p.Gives(term.ExitFailed)
 		require.Contains(t, text, "circle 1: these wait for each other, for ever\n")
 		require.Contains(t, text, "2 waits, 1 circle; ")
-		require.Regexp(t, `(?m) `+w.Path("b")+` +\S+ +`+w.Path("a")+` +".*" +0x\w+ +holds$`, text, "who waits at b runs under a")
+		require.Regexp(t, `(?m) `+w.Path("b")+` +\S+ +`+w.Path("a")+` +".*" +0x\w+ +holds$`, text,
+			"who waits at b runs under a")
 		g := cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Line())
 		require.Len(t, g.Circles, 1)
 		require.Len(t, g.Circles[0], 4, "each lock has a session")
@@ -129,7 +136,8 @@ func TestADeadlockOfCommandsWithinCommandsIsFound(t *testing.T) {
 		for _, r := range cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line()).Recipes {
 			require.Equal(t, []string{deadlock}, r.Odd)
 		}
-		seen := sightAt(t, cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w)).Line())["url"])
+		seen := sightAt(t,
+			cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w)).Line())["url"])
 		require.Len(t, seen.Circles, 1)
 		require.Empty(t, seen.Possible)
 
@@ -177,5 +185,6 @@ func TestADeadlockWithinOneProgramIsFoundByItsContexts(t *testing.T) {
 			return cmdtest.Must(lock.New(c, paths[1-i])).Acquire(h.Context(ctx))
 		})
 	}
-	require.Len(t, cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Gives(term.ExitFailed)).Circles, 1)
+	require.Len(t,
+		cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Gives(term.ExitFailed)).Circles, 1)
 }

@@ -46,7 +46,10 @@ func (v *ExporterVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
-		e := &exporter{ctx: ctx, client: client, book: look.NewAddressBook(c), places: places, within: c.ConnectTimeout, scrapes: make(chan struct{}, mostScrapes)}
+		e := &exporter{
+			ctx: ctx, client: client, book: look.NewAddressBook(c), places: places, within: c.ConnectTimeout,
+			scrapes: make(chan struct{}, mostScrapes),
+		}
 		return e.serve(s, listener)
 	})
 }
@@ -158,7 +161,8 @@ func collect(r look.Report, to *exposition.Text) {
 		sample("queue_items", "Items of a queue, including items that consumers have.", float64(q.Items))
 		sample("queue_in_hand", "Items that consumers have.", float64(q.InHand))
 		sample("queue_dead_letters", "Dead letters of a queue.", float64(q.Dead))
-		sample("queue_dead_letters_unacknowledged", "Dead letters of a queue that nobody has acknowledged.", float64(q.Unseen))
+		sample("queue_dead_letters_unacknowledged", "Dead letters of a queue that nobody has acknowledged.",
+			float64(q.Unseen))
 		sample("queue_oldest_item_seconds", "Age of the oldest item that no consumer has.", q.Oldest)
 	}
 	if round := r.Round; round != nil {
@@ -176,14 +180,16 @@ func collect(r look.Report, to *exposition.Text) {
 		sample("once_jobs", "Jobs on record.", float64(l.Jobs))
 		sample("once_running", "Jobs that somebody has.", float64(l.Running))
 		sample("once_failed", "Jobs whose last attempt has failed, and that nobody tries again.", float64(l.Failed))
-		sample("once_unfinished", "Jobs that were begun, whose end is not on record, and that nobody has.", float64(l.Unfinished))
+		sample("once_unfinished", "Jobs that were begun, whose end is not on record, and that nobody has.",
+			float64(l.Unfinished))
 		known("once_oldest_run_seconds", "Time since the oldest attempt that is under way began.", l.OldestRun)
 	}
 	if s := r.Schedule; s != nil {
 		sample("cron_under_way", "Slots that were chosen and are not known to have ended.", float64(len(s.Open)))
 		sample("cron_left_out", "Slots that were left out so far.", float64(s.LeftOut))
 		sample("cron_failing", "How many slots failed in a row, counted from the newest that ended.", float64(s.Failing))
-		sample("cron_mark_ahead_seconds", "By how much a schedule's mark was in the future when it was noted, if that is too much.", s.Ahead)
+		sample("cron_mark_ahead_seconds",
+			"By how much a schedule's mark was in the future when it was noted, if that is too much.", s.Ahead)
 		sample("cron_members", "Processes that run the schedule, of those that describe their job.", float64(s.Members))
 		known("cron_next_due_seconds", "Time until the next slot is due, below 0 when it is overdue.", s.NextDue)
 		known("cron_last_slot_seconds", "Time since the newest slot on record was due.", s.LastSlot)
@@ -220,7 +226,8 @@ func collectContenders(r look.Report, sample func(name, help string, value float
 	sample("waiting", "Contenders that wait.", float64(r.Waiting()))
 	sample("holder_there_seconds", "Age of the oldest node that holds, its wait included.", there)
 	if known {
-		sample("held_seconds", "Time since the oldest grant among the holders, at most, if all grants were seen: a grant between two scrapes counts from the first of them.", held)
+		sample("held_seconds",
+			"Time since the oldest grant among the holders, at most, if all grants were seen: a grant between two scrapes counts from the first of them.", held)
 	}
 	sample("unknown_contenders", "Contenders of unknown recipes, which others do not exclude.", float64(r.Unknown()))
 	sample("oldest_wait_seconds", "Age of the oldest node that waits.", waits)

@@ -97,11 +97,13 @@ func TestF96TheExportersMetricsRaiseTheAlerts(t *testing.T) {
 	prom := promtest.Start(t, "../../../contrib/prom/alerts.yml", strings.TrimPrefix(at, "http://"))
 	for name := range allPlights {
 		if name != "silent-holder" {
-			prom.Awaits(`ALERTS{alertname="ZkcoordOddity", alertstate="firing", odd="` + name + `", path="` + w.Path("odd/"+name) + `"}`)
+			prom.Awaits(
+				`ALERTS{alertname="ZkcoordOddity", alertstate="firing", odd="` + name + `", path="` + w.Path("odd/"+name) + `"}`)
 		}
 	}
 	for _, alert := range []string{
-		"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordQueueStands", "ZkcoordScheduleFails", "ZkcoordScheduleUnserved",
+		"ZkcoordKeysUnowned", "ZkcoordDeadLetters", "ZkcoordQueueGrows", "ZkcoordQueueStands", "ZkcoordScheduleFails",
+		"ZkcoordScheduleUnserved",
 	} {
 		prom.Fires(alert)
 	}
@@ -208,7 +210,8 @@ func TestScrapesShareALookAndThereIsALimit(t *testing.T) {
 			statuses <- answer.StatusCode
 		}()
 	}
-	require.Equal(t, http.StatusServiceUnavailable, zktest.Receive(t, cmdtest.Soon, statuses, "the answer to one too many"))
+	require.Equal(t, http.StatusServiceUnavailable,
+		zktest.Receive(t, cmdtest.Soon, statuses, "the answer to one too many"))
 	hung.Remove()
 	all := asked()
 	for range mostScrapes {
@@ -220,7 +223,8 @@ func TestScrapesShareALookAndThereIsALimit(t *testing.T) {
 func TestTheDashboardShowsTheExportersMetrics(t *testing.T) {
 	t.Parallel()
 	shown := string(cmdtest.Must(os.ReadFile("../../../contrib/prom/dashboard.json")))
-	for _, match := range regexp.MustCompile(`(?:metric|sample|known|gauge)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("exporter.go"))), -1) {
+	source := string(cmdtest.Must(os.ReadFile("exporter.go")))
+	for _, match := range regexp.MustCompile(`(?:metric|sample|known|gauge)\("([a-z_]+)"`).FindAllStringSubmatch(source, -1) {
 		require.Regexp(t, `zkcoord_path_`+match[1]+`\b`, shown)
 	}
 }

@@ -50,9 +50,11 @@ func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 
 // WaitGraph says who waits for whom, over all paths.
 type WaitGraph struct {
-	Path     string     `json:"path"`
-	Circles  [][]string `json:"circles"`          // sessions that wait for each other, for certain
-	Possible [][]string `json:"possible_circles"` // sessions that wait for each other, perhaps in different threads: their claims do not say
+	Path    string     `json:"path"`
+	Circles [][]string `json:"circles"` // sessions that wait for each other, for certain
+	// Possible are sessions that wait for each other, perhaps in different
+	// threads: their claims do not say.
+	Possible [][]string `json:"possible_circles"`
 	Waits    []waitFor  `json:"waits"`
 	look.Extent
 
@@ -78,7 +80,9 @@ type waitFor struct {
 	ForWho  string   `json:"for_owner"` // and its owner
 	ForNode string   `json:"for_node"`
 	Holds   bool     `json:"for_holds"` // the contender that is waited for holds, and does not wait itself
-	Delays  []string `json:"delays"`    // the nodes of holds that may not end before this wait does: it was made under them, or may have been
+	// Delays are the nodes of holds that may not end before this wait does: it
+	// was made under them, or may have been.
+	Delays []string `json:"delays"`
 
 	around []string // the paths of the holds that it was made under
 	made   time.Time
@@ -135,7 +139,8 @@ func graphOf(s *look.Survey) *WaitGraph {
 			other := all[i]
 			g.Waits = append(g.Waits, waitFor{
 				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
-				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node], p.Made, false,
+				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node], p.Made,
+				false,
 			})
 		}
 		for _, k := range s.KeptFrom(p) {
@@ -178,7 +183,8 @@ func (g *WaitGraph) table(to term.Page) {
 	for _, r := range g.unknown {
 		to.Say(r.Path, ": an unknown recipe%s", r.LikelyText())
 	}
-	to.Say("", "%s, %s; %s", term.Plural(len(g.Waits), "wait", "waits"), circleCount(len(g.certain), len(g.perhaps)), g.Extent)
+	to.Say("", "%s, %s; %s", term.Plural(len(g.Waits), "wait", "waits"),
+		circleCount(len(g.certain), len(g.perhaps)), g.Extent)
 }
 
 // circleCount says how many circles there are, and how many more there may be.
@@ -206,7 +212,8 @@ func writeWaits(to term.Page, waits []waitFor) {
 		case x.Away:
 			holds = "away, its number is kept"
 		}
-		t.Add("", look.Contender{Owner: x.Owner}.Who(), x.Session, term.Plain(x.Path), since, term.Plain(strings.Join(x.around, " ")),
+		t.Add("", look.Contender{Owner: x.Owner}.Who(), x.Session, term.Plain(x.Path), since,
+			term.Plain(strings.Join(x.around, " ")),
 			look.Contender{Owner: x.ForWho}.Who(), x.For, holds)
 	}
 	_ = t.Write(to)

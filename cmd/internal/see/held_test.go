@@ -34,8 +34,9 @@ func TestHeldTellsWhetherTheCommandsOfAllVerbsRunUnderWhatTheyWereGranted(t *tes
 			cmdtest.Coorddemo(t), w.ConnectString(), strings.Join(held, " "))
 		for verb, at := range map[string]string{
 			"lock": w.Path("l"), "lock --shared": w.Path("s"), "lock --slots 2": w.Path("n"), "elect": w.Path("e"),
-			"doublebarrier -n 1": w.Path("b"), "--dialect kazoo lock": w.Path("k"), "--dialect kazoo lock --slots 2": w.Path("m"),
-			"queue receive": w.Path("q"),
+			"doublebarrier -n 1": w.Path("b"), "--dialect kazoo lock": w.Path("k"),
+			"--dialect kazoo lock --slots 2": w.Path("m"),
+			"queue receive":                  w.Path("q"),
 		} {
 			script := asking
 			if verb == "queue receive" { // whose command reads the item
@@ -96,7 +97,8 @@ func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
 		require.Equal(t, node, ask(0, nil, "--token", fmt.Sprint(token), w.Path("l"))["node"])
 		ask(term.ExitLost, nil, "--node", r.Contenders[1].Node, w.Path("l")) // it waits
 		ask(term.ExitLost, nil, "--token", fmt.Sprint(token+1), w.Path("l"))
-		ask(term.ExitLost, append(inside[:2:2], fmt.Sprintf("COORD_TOKEN=%d", token-1))) // a former holder's node of this name
+		ask(term.ExitLost,
+			append(inside[:2:2], fmt.Sprintf("COORD_TOKEN=%d", token-1))) // a former holder's node of this name
 		w.ExpireSession(stat(t, w, node))
 		require.Equal(t, false, ask(term.ExitLost, inside)["held"])
 		require.Contains(t, asInside(t, w, inside).Output(), "not held: "+w.Path("l")+" (its node is gone)")
@@ -119,11 +121,13 @@ func stat(t *testing.T, w *zktest.World, node string) int64 {
 
 func TestHeldAsksForAllOfSeveralHolds(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...), cmdtest.On(t, w, cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
+		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...), cmdtest.On(t, w,
+			cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
 		nodes := []string{one.Line(), two.Line()}
 		var inside []string
 		for i, node := range nodes {
-			inside = append(inside, fmt.Sprintf("COORD_PATH_%d=%s", i+1, path.Dir(node)), fmt.Sprintf("COORD_NODE_%d=%s", i+1, node))
+			inside = append(inside, fmt.Sprintf("COORD_PATH_%d=%s", i+1, path.Dir(node)),
+				fmt.Sprintf("COORD_NODE_%d=%s", i+1, node))
 		}
 		require.Equal(t, 0, asInside(t, w, inside).Exit())
 		w.ExpireSession(stat(t, w, nodes[1]))
@@ -190,7 +194,8 @@ func TestLsListsEveryRecipeBelow(t *testing.T) {
 			require.Empty(t, r.Odd, r.Path)
 		}
 		require.Equal(t, []string{
-			"deep/er/leader election 0", "gate barrier 0", "jobs queue 0", "licence semaphore 1", "lock lock 1", "round doublebarrier 1",
+			"deep/er/leader election 0", "gate barrier 0", "jobs queue 0", "licence semaphore 1", "lock lock 1",
+			"round doublebarrier 1",
 			"shared rwlock 1",
 		}, found)
 		require.Len(t, l.Recipes[6].Holders, 2)
@@ -275,7 +280,9 @@ func TestPathsThatAreNamedLikePartsOfARecipe(t *testing.T) {
 func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), nil)
-	cmdtest.Must(w.Admin().Create(w.Path("l")+"/_c_"+cmdtest.Guid1+"-lock-0000000001", nil, zk.FlagEphemeral, zk.DigestACL(zk.PermAll, "user", "password")))
+	cmdtest.Must(
+		w.Admin().Create(w.Path("l")+"/_c_"+cmdtest.Guid1+"-lock-0000000001", nil, zk.FlagEphemeral,
+			zk.DigestACL(zk.PermAll, "user", "password")))
 	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", w.Path("l")).Line())
 	require.Len(t, l.Recipes, 1)
 	require.Empty(t, l.Recipes[0].Odd)

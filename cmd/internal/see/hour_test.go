@@ -49,8 +49,9 @@ func shopAt(turns, paths int) *look.Survey {
 		r := look.Report{Path: fmt.Sprintf("/many/l%04d", n), Kind: "lock", Dialect: string(coord.Curator), Exists: true}
 		for i := range 3 {
 			c := look.Contender{
-				Position: i + 1, Holds: i == 0, State: "waits", Kind: "lock", Owner: fmt.Sprint("owner ", (turn+i)%50), Session: fmt.Sprintf("0x%x", (turn+i)%50),
-				Node: fmt.Sprintf("%s/_c_%d-lock-%010d", r.Path, turn+i, turn+i), Token: int64(turn + i + 1), Made: time.Now(),
+				Position: i + 1, Holds: i == 0, State: "waits", Kind: "lock", Owner: fmt.Sprint("owner ", (turn+i)%50),
+				Session: fmt.Sprintf("0x%x", (turn+i)%50),
+				Node:    fmt.Sprintf("%s/_c_%d-lock-%010d", r.Path, turn+i, turn+i), Token: int64(turn + i + 1), Made: time.Now(),
 			}
 			r.Contenders = append(r.Contenders, c)
 		}
@@ -104,7 +105,8 @@ func TestAnHourOfLooksAtAThousandPathsTakesBoundedMemory(t *testing.T) {
 				return seen, nil
 			},
 		}))
-		t.Logf("%d looks at 1,000 paths in an hour: %.0f MiB of heap after %d, %.0f at the end, %.0f processor seconds; %d intervals, %d dropped",
+		t.Logf(
+			"%d looks at 1,000 paths in an hour: %.0f MiB of heap after %d, %.0f at the end, %.0f processor seconds; %d intervals, %d dropped",
 			looks, first, early, last, processorSeconds()-began, len(r.history.Intervals()), r.history.Dropped())
 		require.Greater(t, r.history.Dropped(), 0, "there is too much to remember")
 		require.Less(t, last, 1.25*first, "it stays as it is")

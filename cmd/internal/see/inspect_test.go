@@ -54,7 +54,9 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "--json", "inspect", w.Path("none"))
 	require.Equal(t, 0, p.Exit())
-	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","exists":false,"others":0,"sequence_left":2147483647,"odd":[],"contenders":[]}`, p.Line())
+	require.JSONEq(t,
+		`{"path":"`+w.Path("none")+
+			`","kind":"","dialect":"","exists":false,"others":0,"sequence_left":2147483647,"odd":[],"contenders":[]}`, p.Line())
 	require.Equal(t, w.Path("none")+": there is nothing", cmdtest.On(t, w, "inspect", w.Path("none")).Gives(0))
 }
 
@@ -109,15 +111,25 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 	}{
 		{map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x"}, "lock", "curator", 1},
 		{map[string]string{
-			"_c_" + cmdtest.Guid1 + "-__READ__0000000001": "x", "_c_" + cmdtest.Guid2 + "-__READ__0000000002": "y", "_c_" + cmdtest.Guid3 + "-__WRIT__0000000003": "z",
+			"_c_" + cmdtest.Guid1 + "-__READ__0000000001": "x", "_c_" + cmdtest.Guid2 + "-__READ__0000000002": "y",
+			"_c_" + cmdtest.Guid3 + "-__WRIT__0000000003": "z",
 		}, "rwlock", "curator", 2},
-		{map[string]string{"_c_" + cmdtest.Guid1 + "-__WRIT__0000000001": "x", "_c_" + cmdtest.Guid2 + "-lock-0000000002": "y"}, "rwlock", "curator", 1},
+		{
+			map[string]string{
+				"_c_" + cmdtest.Guid1 + "-__WRIT__0000000001": "x", "_c_" + cmdtest.Guid2 + "-lock-0000000002": "y",
+			}, "rwlock", "curator", 1,
+		},
 		{map[string]string{"_c_" + cmdtest.Guid1 + "-latch-0000000001": "x"}, "election", "curator", 1},
 		{map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000001": "x"}, "lock", "kazoo", 1},
 		{map[string]string{
-			"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "x",
+			"_c_" + cmdtest.Guid1 + "-lock-0000000001":                        "x",
+			strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "x",
 		}, "lock", "mixed", 2},
-		{map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", "_c_" + cmdtest.Guid2 + "-latch-0000000002": "y"}, "mixed", "curator", 1},
+		{
+			map[string]string{
+				"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", "_c_" + cmdtest.Guid2 + "-latch-0000000002": "y",
+			}, "mixed", "curator", 1,
+		},
 		{map[string]string{"something else": "x"}, "group", "curator", 1},
 		{map[string]string{"something else": "x", "host_0000000001": "x"}, "group", "curator", 2},
 		{map[string]string{"n_0000000001": "x"}, "unknown", "unknown", 0},
@@ -198,7 +210,8 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 		require.Equal(t, strings.Repeat("ü", 20)+"…", next.Data)
 
 		require.Contains(t, text, "queue of 3 items, 1 in hand")
-		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"sh \S+ `+strconv.Itoa(consumer.Pid())+`"`, text)
+		require.Regexp(t,
+			`(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"sh \S+ `+strconv.Itoa(consumer.Pid())+`"`, text)
 		consumer.EndsBy(syscall.SIGTERM, 143)
 	})
 }
@@ -256,7 +269,8 @@ func TestVerbsThatAskSayWhatIsMissing(t *testing.T) {
 		cmdtest.Start(t, verb, "/l").Ends(term.ExitUsage, "ZK_SERVERS")
 		require.Equal(t, term.ExitUsage, cmdtest.Start(t, verb).Exit(), "no path")
 		require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", "127.0.0.1:1", verb, "relative").Exit())
-		require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.ClosedPort(t), "--connect-timeout", "0.2", verb, "/l").Exit())
+		require.Equal(t, term.ExitUnavailable,
+			cmdtest.Start(t, "--zk", cmdtest.ClosedPort(t), "--connect-timeout", "0.2", verb, "/l").Exit())
 	}
 }
 
@@ -358,7 +372,8 @@ func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
 // holds, except the last one, which the first in the queue may be waiting for.
 func TestLeasesWithoutALimitAreHeld(t *testing.T) {
 	w := cmdtest.World(t)
-	cmdtest.Contend(t, w, w.Path("s/leases"), map[string]string{"_c_" + cmdtest.Guid1 + "-lease-0000000001": "a", "_c_" + cmdtest.Guid2 + "-lease-0000000002": "b"})
+	cmdtest.Contend(t, w, w.Path("s/leases"),
+		map[string]string{"_c_" + cmdtest.Guid1 + "-lease-0000000001": "a", "_c_" + cmdtest.Guid2 + "-lease-0000000002": "b"})
 	r, text := cmdtest.Seen[look.Report](t, w, w.Path("s"))
 	require.Len(t, r.Holders(), 2)
 	require.Zero(t, r.Limit)
@@ -409,7 +424,8 @@ func tellsAddresses(t *testing.T, w *zktest.World) {
 		address = r.Contenders[0].Address
 		require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("l")).Exit())
 	}
-	require.Equal(t, address, cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "top", w.Path("l")).Line()).Contenders[0].Address)
+	require.Equal(t, address,
+		cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "top", w.Path("l")).Line()).Contenders[0].Address)
 	holder.LetGo(5)
 }
 
@@ -421,7 +437,9 @@ func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
 		require.Equal(t, []bool{true, false}, []bool{r.Contenders[0].Orphan, r.Contenders[1].Orphan})
 		require.Equal(t, []string{"1 contender belongs to no session, and will never go by itself"}, r.Odd)
 		require.Regexp(t, `(?m)^1 +holds +lock +"by hand" .* none `, text)
-		require.Regexp(t, `(?m)^! +1 contender belongs to no session, and will never go by itself\n +→ a program made the node persistent`, text)
+		require.Regexp(t,
+			`(?m)^! +1 contender belongs to no session, and will never go by itself\n +→ a program made the node persistent`,
+			text)
 
 		client := cmdtest.Open(t, w)
 		cmdtest.Must(cmdtest.Must(semaphore.New(client, w.Path("s"), 2)).Acquire(t.Context()))
@@ -472,7 +490,8 @@ func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
 		require.NoError(t, w.Embedded().SetSequence(w.Path(dir), 2147400000))
 		r, text := cmdtest.Seen[look.Report](t, w, w.Path(path))
 		require.EqualValues(t, 83648, r.Left, path)
-		require.Equal(t, []string{"2147399999 of 2147483647 sequence numbers are used up; use another path before the rest is"}, r.Odd, path)
+		require.Equal(t,
+			[]string{"2147399999 of 2147483647 sequence numbers are used up; use another path before the rest is"}, r.Odd, path)
 		require.Contains(t, text, "→ move to a fresh path before the counter is full", path)
 	}
 }

@@ -16,7 +16,9 @@ import (
 
 func TestTheKeyQEndsWhatIsShownAgainAndAgain(t *testing.T) {
 	w := cmdtest.World(t)
-	for verb, keys := range map[string]string{"top " + w.Path("l"): "q", "ls --watch " + w.Path(""): "x\nQ", "--json top " + w.Path("l"): "..q"} {
+	for verb, keys := range map[string]string{
+		"top " + w.Path("l"): "q", "ls --watch " + w.Path(""): "x\nQ", "--json top " + w.Path("l"): "..q",
+	} {
 		tty := cmdtest.OnShell(t, w, "$D "+verb+cmdtest.Modes)
 		tty.HandsOver(t)
 		tty.Answers(keys, "done-0")
@@ -92,11 +94,13 @@ func TestWhatPeopleSeeFitsOnTheirScreens(t *testing.T) {
 	cmdtest.EveryRecipe(t, w)
 	long := w.Path("locks/" + strings.Repeat("department/", 8) + "report")
 	for _, guid := range []string{cmdtest.Guid1, cmdtest.Guid2} {
-		cmdtest.Contend(t, w, long, map[string]string{"_c_" + guid + "-lock-000000000" + guid[:1]: strings.Repeat("application ", 8) + guid})
+		cmdtest.Contend(t, w, long,
+			map[string]string{"_c_" + guid + "-lock-000000000" + guid[:1]: strings.Repeat("application ", 8) + guid})
 	}
 	for _, verb := range []string{
 		"inspect " + long, "inspect " + w.Path("app/jobs"), "inspect " + w.Path("import"), "inspect " + w.Path("archive"),
-		"inspect " + w.Path("app/round"), "inspect " + w.Path("app/licence"), "ls " + cmdtest.Below(w), "graph " + cmdtest.Below(w), "doctor " + cmdtest.Below(w),
+		"inspect " + w.Path("app/round"), "inspect " + w.Path("app/licence"), "ls " + cmdtest.Below(w),
+		"graph " + cmdtest.Below(w), "doctor " + cmdtest.Below(w),
 	} {
 		for _, columns := range []int{80, 100} {
 			cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), strings.Fields(verb)...)...)

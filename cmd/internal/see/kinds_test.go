@@ -109,7 +109,8 @@ func TestF65AMarkFromTheFutureIsShownAndPutBack(t *testing.T) {
 		require.Regexp(t, `zkcoord_path_cron_mark_ahead_seconds{[^}]*} [0-9.]+e\+09`, scrape(t, exporter.Line()))
 
 		now := cron.Key(time.Now())
-		require.Contains(t, cmdtest.On(t, w, "cron", "--rewind", w.Path("cron")).Gives(0), "put back from 2096-01-01T00:00:00Z")
+		require.Contains(t, cmdtest.On(t, w, "cron", "--rewind", w.Path("cron")).Gives(0),
+			"put back from 2096-01-01T00:00:00Z")
 		for p.Line() < now { // it goes on
 		}
 		require.Contains(t, cmdtest.On(t, w, "cron", "--rewind", w.Path("cron")).Gives(0), "nothing was changed")
@@ -158,9 +159,11 @@ func TestItIsShownWhoServesAScheduleAndWhenItsNextSlotIsDue(t *testing.T) {
 		require.Equal(t, 2, at().Members)
 		require.Positive(t, *at().NextDue)
 		require.Regexp(t, `no slot on record, next due in [^,]+, 2 members`, cmdtest.On(t, w, "ls", path).Gives(0))
-		require.Regexp(t, `2 processes run @yearly \(UTC\): true, .*\nthe next slot is due at 20\d\d-01-01T00:00:00Z`, cmdtest.On(t, w, "cron", "--list", path).Gives(0))
+		require.Regexp(t, `2 processes run @yearly \(UTC\): true, .*\nthe next slot is due at 20\d\d-01-01T00:00:00Z`,
+			cmdtest.On(t, w, "cron", "--list", path).Gives(0))
 		exporter := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", path)
-		require.Regexp(t, `(?s)zkcoord_path_cron_members{[^}]*} 2\n.*zkcoord_path_cron_next_due_seconds{[^}]*} [1-9]`, scrape(t, exporter.Line()))
+		require.Regexp(t, `(?s)zkcoord_path_cron_members{[^}]*} 2\n.*zkcoord_path_cron_next_due_seconds{[^}]*} [1-9]`,
+			scrape(t, exporter.Line()))
 		for _, p := range all {
 			p.Signal(syscall.SIGTERM)
 			p.Exit()

@@ -65,8 +65,10 @@ type listed struct {
 	Path    string   `json:"path"`
 	Kind    string   `json:"kind"`
 	Dialect string   `json:"dialect"`
-	Holders []string `json:"holders"`   // their owners
-	There   *float64 `json:"there_for"` // seconds since the first holder's node was made, its wait included; null: nobody holds, or it is not known
+	Holders []string `json:"holders"` // their owners
+	// There is the time in seconds since the first holder's node was made, its
+	// wait included; null: nobody holds, or it is not known.
+	There *float64 `json:"there_for"`
 	look.Held
 	Waiting int      `json:"waiting"`
 	Items   *int     `json:"items,omitempty"` // of a queue
@@ -76,7 +78,9 @@ type listed struct {
 func listingOf(s *look.Survey) Listing {
 	l := Listing{s.Path, make([]listed, 0, len(s.Recipes)), s.Extent}
 	for _, r := range s.Recipes {
-		one := listed{Path: r.Path, Kind: r.Kind, Dialect: r.Dialect, Holders: []string{}, Waiting: r.Waiting(), Odd: r.Oddities()}
+		one := listed{
+			Path: r.Path, Kind: r.Kind, Dialect: r.Dialect, Holders: []string{}, Waiting: r.Waiting(), Odd: r.Oddities(),
+		}
 		for _, h := range r.Holders() {
 			one.Holders = append(one.Holders, h.Owner)
 			if len(one.Holders) == 1 {
@@ -173,7 +177,8 @@ func (h probed) String() string {
 	if !h.Held {
 		return fmt.Sprintf("not held: %s (%s)\n", term.Plain(h.Path), h.why)
 	}
-	return fmt.Sprintf("held: %s, %s, session %s\n", term.Plain(h.Path), look.Contender{Age: h.There, Held: look.Held{HeldFor: h.HeldFor}}.Since(), h.Session)
+	return fmt.Sprintf("held: %s, %s, session %s\n", term.Plain(h.Path),
+		look.Contender{Age: h.There, Held: look.Held{HeldFor: h.HeldFor}}.Since(), h.Session)
 }
 
 // inside reports whether the question is about what this process runs under.
@@ -192,7 +197,8 @@ func (v *HeldVerb) asked() (asked []probed, err error) {
 		asked = slices.DeleteFunc(asked, func(h probed) bool { return h.Path != v.Path })
 	}
 	if len(asked) == 0 {
-		return nil, term.UsageError("this process does not run under %s, as far as COORD_NODE says; name the holder with --node or --token, and PATH",
+		return nil, term.UsageError(
+			"this process does not run under %s, as far as COORD_NODE says; name the holder with --node or --token, and PATH",
 			cmp.Or(v.Path, "anything"))
 	}
 	return asked, nil

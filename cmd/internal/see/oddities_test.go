@@ -71,11 +71,13 @@ func (secondly) Next(t time.Time) time.Time { return t.Truncate(time.Second).Add
 var allPlights = map[string]plight{
 	"two-dialects": {says: twoDialects, make: func(p *plights, path string) {
 		cmdtest.Contend(p.T, p.w, path, map[string]string{
-			"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "y",
+			"_c_" + cmdtest.Guid1 + "-lock-0000000001":                        "x",
+			strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "y",
 		})
 	}},
 	"unknown-contender": {says: "1 contender is of an unknown recipe beside others", make: func(p *plights, path string) {
-		cmdtest.Contend(p.T, p.w, path, map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", "other-0000000002": "y"})
+		cmdtest.Contend(p.T, p.w, path,
+			map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", "other-0000000002": "y"})
 	}},
 	"mark-ahead": {says: "no slot is due before 2096-01-01T00:00:00Z", make: func(p *plights, path string) {
 		cmdtest.Contend(p.T, p.w, path, nil)
@@ -88,12 +90,16 @@ var allPlights = map[string]plight{
 		cmdtest.ByHand(p.T, p.w, path+"/runners/1-1", "host1\nreport")
 		cmdtest.ByHand(p.T, p.w, path+"/runners/2-1", "host2\nbackup")
 	}},
-	"different-options": {says: "clients with different options make attempts by turns: 1 attempts; 3 attempts", make: func(p *plights, path string) {
-		for i, n := range []int{1, 3, 1} {
-			ledger := cmdtest.Must(jobs.New(p.c, path, jobs.Attempts(n, 0)))
-			cmdtest.Must(ledger.Do(p.Context(), strconv.Itoa(i), func(context.Context, *jobs.Run) ([]byte, error) { return nil, nil }))
-		}
-	}},
+	"different-options": {
+		says: "clients with different options make attempts by turns: 1 attempts; 3 attempts",
+		make: func(p *plights, path string) {
+			for i, n := range []int{1, 3, 1} {
+				ledger := cmdtest.Must(jobs.New(p.c, path, jobs.Attempts(n, 0)))
+				cmdtest.Must(
+					ledger.Do(p.Context(), strconv.Itoa(i), func(context.Context, *jobs.Run) ([]byte, error) { return nil, nil }))
+			}
+		},
+	},
 	"failing-key": {says: `1 key fails: "one" (the disk is full)`, make: func(p *plights, path string) {
 		ctx, cancel := context.WithCancel(context.Background())
 		s := cmdtest.Must(shards.New(p.c, path, shards.Keys("one")))
@@ -177,48 +183,68 @@ var allPlights = map[string]plight{
 		require.ErrorIs(p, err, errJob)
 		cmdtest.Must(ledger.Do(p.Context(), "done", func(context.Context, *jobs.Run) ([]byte, error) { return nil, nil }))
 	}},
-	"unfinished-job": {says: `1 job was begun, no end is on record, and nobody has it: "invoice"`, make: func(p *plights, path string) {
-		mortal := p.open()
-		_, _, err := cmdtest.Must(jobs.New(mortal, path)).Begin(p.Context(), "invoice")
-		require.NoError(p, err)
-		p.w.ExpireSession(mortal.Info().SessionID)
-	}},
-	"failing-schedule": {says: "the last 3 slots have failed; no slot on record ended well", make: func(p *plights, path string) {
-		c := cmdtest.Must(cron.New(p.c, path, secondly{}))
-		for range 3 {
-			slot := cmdtest.Must(c.Begin(p.Context()))
-			cmdtest.Must(slot.End(p.Context(), nil, errJob))
-		}
-	}},
+	"unfinished-job": {
+		says: `1 job was begun, no end is on record, and nobody has it: "invoice"`,
+		make: func(p *plights, path string) {
+			mortal := p.open()
+			_, _, err := cmdtest.Must(jobs.New(mortal, path)).Begin(p.Context(), "invoice")
+			require.NoError(p, err)
+			p.w.ExpireSession(mortal.Info().SessionID)
+		},
+	},
+	"failing-schedule": {
+		says: "the last 3 slots have failed; no slot on record ended well",
+		make: func(p *plights, path string) {
+			c := cmdtest.Must(cron.New(p.c, path, secondly{}))
+			for range 3 {
+				slot := cmdtest.Must(c.Begin(p.Context()))
+				cmdtest.Must(slot.End(p.Context(), nil, errJob))
+			}
+		},
+	},
 	"unserved-schedule": {says: "nobody has begun the slot that was due ", make: func(p *plights, path string) {
 		cmdtest.Contend(p.T, p.w, path, nil)
 		cmdtest.ByHand(p.T, p.w, path+"/mark", `{"through":"2026-01-01T00:00:00Z","next":"2026-01-02T00:00:00Z"}`)
 	}},
-	"hanging-slot": {says: "the slot 2026-11-23T02:30:00Z has been under way for longer than the time between two slots", make: func(p *plights, path string) {
-		ledger := cmdtest.Must(jobs.New(p.c, path))
-		for slot, state := range map[string]jobs.State{"2026-11-22T02:30:00Z": jobs.Done, "2026-11-23T02:30:00Z": jobs.Running} {
-			line := cmdtest.Must(ledger.Line(slot))
-			data := cmdtest.Must(json.Marshal(map[string]any{"run": slot, "state": state, "by": "host7", "attempt": 1, "begun": time.Now().Add(-25 * time.Hour)}))
-			cmdtest.Contend(p.T, p.w, line.Dir, nil)
-			cmdtest.ByHand(p.T, p.w, line.Dir+"/record", string(data)+"\n")
-			if state == jobs.Running {
-				cmdtest.Contend(p.T, p.w, line.Dir, map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000000": "host7"})
+	"hanging-slot": {
+		says: "the slot 2026-11-23T02:30:00Z has been under way for longer than the time between two slots",
+		make: func(p *plights, path string) {
+			ledger := cmdtest.Must(jobs.New(p.c, path))
+			for slot, state := range map[string]jobs.State{
+				"2026-11-22T02:30:00Z": jobs.Done, "2026-11-23T02:30:00Z": jobs.Running,
+			} {
+				line := cmdtest.Must(ledger.Line(slot))
+				data := cmdtest.Must(
+					json.Marshal(
+						map[string]any{
+							"run": slot, "state": state, "by": "host7", "attempt": 1, "begun": time.Now().Add(-25 * time.Hour),
+						}))
+				cmdtest.Contend(p.T, p.w, line.Dir, nil)
+				cmdtest.ByHand(p.T, p.w, line.Dir+"/record", string(data)+"\n")
+				if state == jobs.Running {
+					cmdtest.Contend(p.T, p.w, line.Dir, map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000000": "host7"})
+				}
 			}
-		}
-		cmdtest.ByHand(p.T, p.w, path+"/mark", `{"through":"2026-11-23T02:30:00Z","open":[{"slot":"2026-11-23T02:30:00Z","begun":1}]}`)
-	}},
+			cmdtest.ByHand(p.T, p.w, path+"/mark",
+				`{"through":"2026-11-23T02:30:00Z","open":[{"slot":"2026-11-23T02:30:00Z","begun":1}]}`)
+		},
+	},
 	"no-members": {says: "no member is there, and 2 keys are unowned", make: func(p *plights, path string) {
 		require.NoError(p, cmdtest.Must(shards.New(p.c, path)).SetKeys(p.Context(), "one", "two"))
 	}},
 	"unowned-key": {says: `2 keys have no owner: "one", "two"`, make: func(p *plights, path string) {
 		require.NoError(p, cmdtest.Must(shards.New(p.c, path)).SetKeys(p.Context(), "one", "two"))
-		cmdtest.Contend(p.T, p.w, path+"/members", map[string]string{"_c_" + cmdtest.Guid1 + "-member-0000000000": `{"id":"deaf","weight":1}`})
+		cmdtest.Contend(p.T, p.w, path+"/members",
+			map[string]string{"_c_" + cmdtest.Guid1 + "-member-0000000000": `{"id":"deaf","weight":1}`})
 	}},
-	"kept-slot": {says: `one waits, and a number is kept for others: 0 for "host1", for `, make: func(p *plights, path string) {
-		durable := coordtest.Acquire(p.T, cmdtest.Must(slots.New(p.c, path, 1, slots.Durable("host1", time.Hour))))
-		require.NoError(p, durable.Release(p.Context()))
-		cmdtest.Waits(p.T, p.w, path+"/line", 1, cmdtest.Must(slots.New(p.open(), path, 1)).Acquire)
-	}},
+	"kept-slot": {
+		says: `one waits, and a number is kept for others: 0 for "host1", for `,
+		make: func(p *plights, path string) {
+			durable := coordtest.Acquire(p.T, cmdtest.Must(slots.New(p.c, path, 1, slots.Durable("host1", time.Hour))))
+			require.NoError(p, durable.Release(p.Context()))
+			cmdtest.Waits(p.T, p.w, path+"/line", 1, cmdtest.Must(slots.New(p.open(), path, 1)).Acquire)
+		},
+	},
 	"slots-disagree": {says: "holders disagree about how many slots there are: 2 3", make: func(p *plights, path string) {
 		coordtest.Acquire(p.T, cmdtest.Must(slots.New(p.c, path, 2)))
 		coordtest.Acquire(p.T, cmdtest.Must(slots.New(p.c, path, 3)))
@@ -245,7 +271,8 @@ func TestEverythingThatCanBeWrongWithARecipeIsToldByEveryView(t *testing.T) {
 		page := cmdtest.On(t, w, "ui", w.Path("odd")).Line()
 		exporter := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("odd")).Line()
 		missing := map[string]bool{}
-		oneByOne := slices.DeleteFunc(slices.Collect(maps.Keys(allPlights)), func(name string) bool { return name == "deadlock" }) // it takes several paths
+		oneByOne := slices.DeleteFunc(slices.Collect(maps.Keys(allPlights)),
+			func(name string) bool { return name == "deadlock" }) // it takes several paths
 		for name := range allPlights {
 			for _, view := range []string{"ls", "doctor", "page", "exporter"} {
 				missing[view+": "+name] = true
@@ -271,7 +298,8 @@ func TestEverythingThatCanBeWrongWithARecipeIsToldByEveryView(t *testing.T) {
 				}
 			},
 			"doctor": func() {
-				for _, f := range cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", w.Path("odd")).Gives(term.ExitFailed)).Findings {
+				found := cmdtest.On(t, w, "--json", "doctor", w.Path("odd")).Gives(term.ExitFailed)
+				for _, f := range cmdtest.Parse[Diagnosis](t, found).Findings {
 					if f.Wrong {
 						told("doctor", strings.TrimPrefix(f.Where, w.Path("odd")+"/"), f.Found)
 					}
@@ -283,7 +311,8 @@ func TestEverythingThatCanBeWrongWithARecipeIsToldByEveryView(t *testing.T) {
 				}
 			},
 			"exporter": func() {
-				for _, sample := range regexp.MustCompile(`(?m)^zkcoord_path_odd\{kind="\w+",odd="([\w-]+)",path="([^"]*)"\} 1$`).FindAllStringSubmatch(scrape(t, exporter), -1) {
+				odd := regexp.MustCompile(`(?m)^zkcoord_path_odd\{kind="\w+",odd="([\w-]+)",path="([^"]*)"\} 1$`)
+				for _, sample := range odd.FindAllStringSubmatch(scrape(t, exporter), -1) {
 					if sample[2] == at(sample[1]) {
 						delete(missing, "exporter: "+sample[1])
 					}
@@ -292,13 +321,16 @@ func TestEverythingThatCanBeWrongWithARecipeIsToldByEveryView(t *testing.T) {
 		}
 		zktest.Eventually(t, 2*cmdtest.Soon, func() bool {
 			for view, ask := range looks {
-				if slices.ContainsFunc(slices.Collect(maps.Keys(missing)), func(what string) bool { return strings.HasPrefix(what, view+": ") }) {
+				if slices.ContainsFunc(slices.Collect(maps.Keys(missing)), func(what string) bool {
+					return strings.HasPrefix(what, view+": ")
+				}) {
 					ask()
 				}
 			}
 			for _, name := range oneByOne {
 				if missing["inspect: "+name] {
-					told("inspect", name, cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", at(name)).Gives(0)).Odd...)
+					told("inspect", name,
+						cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", at(name)).Gives(0)).Odd...)
 				}
 			}
 			return len(missing) == 0

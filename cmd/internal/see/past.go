@@ -27,18 +27,22 @@ type past struct {
 	Intervals map[string]interval `json:"intervals"` // by number
 	Points    map[string]points   `json:"points"`    // by number; a path's points have rising numbers
 	Runs      [][2]moment         `json:"runs"`      // from when to when looks followed each other closely
-	Unseen    map[string]moment   `json:"unseen"`    // when the last look at a path began, if the last survey left the path out
-	Skips     map[string][]skip   `json:"skips"`     // of schedules, by path
-	Dropped   int                 `json:"dropped"`   // intervals that were dropped because there were too many
-	Keep      float64             `json:"keep"`      // seconds
+	// Unseen is when the last look at a path began, if the last survey left the
+	// path out.
+	Unseen  map[string]moment `json:"unseen"`
+	Skips   map[string][]skip `json:"skips"`   // of schedules, by path
+	Dropped int               `json:"dropped"` // intervals that were dropped because there were too many
+	Keep    float64           `json:"keep"`    // seconds
 }
 
 // interval is a history.Interval, as the page gets it.
 type interval struct {
-	Path    string      `json:"path"`
-	Kind    string      `json:"kind"`
-	Lane    string      `json:"lane,omitempty"`
-	Nobody  string      `json:"nobody,omitempty"` // nobody held: "sure", or "at looks" if that is known only for the moments of looks
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Lane string `json:"lane,omitempty"`
+	// Nobody: nobody held, "sure", or "at looks" if that is known only for the
+	// moments of looks.
+	Nobody  string      `json:"nobody,omitempty"`
 	Owner   string      `json:"owner,omitempty"`
 	Session string      `json:"session,omitempty"`
 	Node    string      `json:"node,omitempty"`
@@ -79,7 +83,10 @@ type sharpening struct {
 
 func newRecorder(client *coord.Client, every time.Duration) *recorder {
 	apart := max(10*time.Second, 4*every)
-	return &recorder{client: client, apart: apart, sharpened: map[string]sharpening{}, again: make(chan struct{}, 1), history: history.New(history.Limits{Keep: keepPast, Intervals: mostIntervals, Points: mostPoints, Apart: apart})}
+	return &recorder{
+		client: client, apart: apart, sharpened: map[string]sharpening{}, again: make(chan struct{}, 1),
+		history: history.New(history.Limits{Keep: keepPast, Intervals: mostIntervals, Points: mostPoints, Apart: apart}),
+	}
 }
 
 // see adds a survey, the stamps that were read before, and what the servers say
@@ -199,25 +206,34 @@ func pathOf(r look.Report) history.Path {
 			p.Others = append(p.Others, c.Session)
 			continue
 		}
-		p.Holders = append(p.Holders, history.Holder{Node: c.Node, Token: c.Token, Owner: c.Owner, Session: c.Session, Made: c.Made})
+		p.Holders = append(p.Holders,
+			history.Holder{Node: c.Node, Token: c.Token, Owner: c.Owner, Session: c.Session, Made: c.Made})
 	}
 	switch {
 	case r.Queue != nil:
-		p.Queue = &history.Queue{Items: r.Queue.Items, InHand: r.Queue.InHand, Dead: r.Queue.Dead, Oldest: r.Queue.OldestPut, Put: r.Queue.Put, Taken: r.Queue.Taken}
+		p.Queue = &history.Queue{
+			Items: r.Queue.Items, InHand: r.Queue.InHand, Dead: r.Queue.Dead, Oldest: r.Queue.OldestPut, Put: r.Queue.Put,
+			Taken: r.Queue.Taken,
+		}
 		p.Lanes, p.Holders = []string{}, nil
 	case r.Shards != nil:
 		p.Lanes = []string{}
 		for _, k := range r.Shards.Status[:min(len(r.Shards.Status), mostKeys)] {
 			p.Lanes = append(p.Lanes, k.Key)
 			if k.Owner.Token != 0 {
-				p.Holders = append(p.Holders, history.Holder{Lane: k.Key, Node: k.Owner.Node, Token: k.Owner.Token, Owner: k.Owner.Member.ID, Made: k.Owner.Since})
+				p.Holders = append(p.Holders,
+					history.Holder{
+						Lane: k.Key, Node: k.Owner.Node, Token: k.Owner.Token, Owner: k.Owner.Member.ID, Made: k.Owner.Since,
+					})
 			}
 		}
 	case r.Ledger != nil, r.Closed != nil:
 		p.Lanes, p.Holders = []string{}, nil
 	}
 	if r.Schedule != nil {
-		p.Schedule = &history.Schedule{Through: r.Schedule.Through, Chosen: r.HasSlot(r.Schedule.Through), LeftOut: r.Schedule.LeftOut}
+		p.Schedule = &history.Schedule{
+			Through: r.Schedule.Through, Chosen: r.HasSlot(r.Schedule.Through), LeftOut: r.Schedule.LeftOut,
+		}
 	}
 	return p
 }
@@ -267,7 +283,8 @@ func stampAt(at string, stat coord.Stat) string {
 
 func (r *recorder) past(began time.Time) past {
 	told := past{
-		Intervals: map[string]interval{}, Points: map[string]points{}, Runs: [][2]moment{}, Unseen: map[string]moment{}, Skips: map[string][]skip{},
+		Intervals: map[string]interval{}, Points: map[string]points{}, Runs: [][2]moment{}, Unseen: map[string]moment{},
+		Skips:   map[string][]skip{},
 		Dropped: r.history.Dropped(), Keep: keepPast.Seconds(),
 	}
 	for _, i := range r.history.Intervals() {
@@ -297,7 +314,10 @@ func (r *recorder) past(began time.Time) past {
 func spanOf(s history.Span) [2]moment { return [2]moment{momentOf(s.From), momentOf(s.To)} }
 
 func intervalOf(i *history.Interval) interval {
-	one := interval{Path: i.Path, Kind: i.Kind, Lane: i.Lane, Owner: i.Owner, Session: i.Session, Node: i.Node, Begin: spanOf(i.Begin), How: i.How}
+	one := interval{
+		Path: i.Path, Kind: i.Kind, Lane: i.Lane, Owner: i.Owner, Session: i.Session, Node: i.Node, Begin: spanOf(i.Begin),
+		How: i.How,
+	}
 	if i.Nobody {
 		one.Nobody = "sure"
 		if i.AtLooks {
@@ -315,7 +335,8 @@ func pointsOf(c *history.Chunk) points {
 	all := points{c.Path, [][9]float64{}}
 	for _, p := range c.Points {
 		all.At = append(all.At, [9]float64{
-			float64(momentOf(p.At)), float64(p.Holders), float64(p.Waiting), float64(p.Items), float64(p.InHand), float64(p.Dead),
+			float64(momentOf(p.At)), float64(p.Holders), float64(p.Waiting), float64(p.Items), float64(p.InHand),
+			float64(p.Dead),
 			float64(momentOf(p.Oldest)), float64(p.Put), float64(p.Taken),
 		})
 	}

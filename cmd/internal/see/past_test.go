@@ -46,7 +46,8 @@ func holding(owner string) func([]interval) bool {
 
 func ended(owner string, how history.How) func([]interval) bool {
 	return func(all []interval) bool {
-		return slices.ContainsFunc(all, func(i interval) bool { return strings.HasPrefix(i.Owner, owner) && i.End != nil && i.How == how })
+		return slices.ContainsFunc(all,
+			func(i interval) bool { return strings.HasPrefix(i.Owner, owner) && i.End != nil && i.How == how })
 	}
 }
 
@@ -106,7 +107,8 @@ func TestThePageTellsHowAHoldHasEnded(t *testing.T) {
 
 	// This client is gone at once, as when its machine fails: where zkcoord
 	// alone is killed, the reaper closes the session.
-	crashes := coordtest.Open(t, w.ProxyConnectString(), coord.WithIdentity("crashes"), coord.WithSessionTimeout(cmdtest.Short))
+	crashes := coordtest.Open(t, w.ProxyConnectString(), coord.WithIdentity("crashes"),
+		coord.WithSessionTimeout(cmdtest.Short))
 	cmdtest.Must(cmdtest.Must(lock.New(crashes, w.Path("m"))).Acquire(t.Context()))
 	intervalsAt(t, at, w.Path("m"), holding("crashes"))
 	w.Proxy().Refuse()

@@ -68,15 +68,18 @@ func (v *RemoveVerb) find(ctx context.Context, client *coord.Client) (kind strin
 	case !r.Exists:
 		return "", nil, term.Absent(string(v.Path))
 	case r.Closed != nil:
-		return "", nil, term.ExitWith(term.ExitFailed, "a closed barrier is at %s; \"%s barrier open\" opens it, and leaves nothing", v.Path, term.Program)
+		return "", nil, term.ExitWith(term.ExitFailed,
+			"a closed barrier is at %s; \"%s barrier open\" opens it, and leaves nothing", v.Path, term.Program)
 	case r.Kind == "":
-		return "", nil, term.ExitWith(term.ExitFailed, "nothing that %s knows is left at %s: an empty directory goes by itself, and a value or a counter is removed by its program", term.Program, v.Path)
+		return "", nil, term.ExitWith(term.ExitFailed,
+			"nothing that %s knows is left at %s: an empty directory goes by itself, and a value or a counter is removed by its program", term.Program, v.Path)
 	}
 	if remove, err = look.RemoverOf(client, r); err != nil || remove != nil {
 		return r.Kind, remove, err
 	}
 	if len(r.Contenders) > 0 {
-		return "", nil, term.ExitWith(term.ExitBusy, "%s is in use, by %s, and leaves nothing when they have gone", v.Path, r.Contenders[0].Who())
+		return "", nil, term.ExitWith(term.ExitBusy, "%s is in use, by %s, and leaves nothing when they have gone", v.Path,
+			r.Contenders[0].Who())
 	}
 	return "", nil, term.ExitWith(term.ExitFailed, "%s is of the kind %s, which leaves nothing", v.Path, r.Kind)
 }

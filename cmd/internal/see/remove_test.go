@@ -49,7 +49,8 @@ func TestRemoveFindsAndDeletesWhatEachRecipeHasLeft(t *testing.T) {
 			return cmdtest.Must(q.Receive(ctx)).Ack(ctx)
 		},
 		"once": func(ctx context.Context, c *coord.Client, path string) error {
-			return coordtest.Err(cmdtest.Must(jobs.New(c, path)).Do(ctx, "key", func(context.Context, *jobs.Run) ([]byte, error) { return nil, nil }))
+			ledger := cmdtest.Must(jobs.New(c, path))
+			return coordtest.Err(ledger.Do(ctx, "key", func(context.Context, *jobs.Run) ([]byte, error) { return nil, nil }))
 		},
 		"cron": func(ctx context.Context, c *coord.Client, path string) error {
 			return coordtest.Err(cmdtest.Must(cmdtest.Must(cron.New(c, path, everySecond{})).Begin(ctx)).End(ctx, nil, nil))

@@ -91,9 +91,12 @@ func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
 	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
 	waiter := cmdtest.On(t, w, "elect", w.Path("e"), "--", "true").InLine(w, w.Path("e"), 2)
 	node := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("e")).Line()).Contenders[1].Node
-	require.EqualValues(t, term.ExitFailed, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "revoke", "--node", node, w.Path("e")).Gives(term.ExitFailed))["status"])
+	require.EqualValues(t, term.ExitFailed,
+		cmdtest.Parse[map[string]any](t,
+			cmdtest.On(t, w, "--json", "revoke", "--node", node, w.Path("e")).Gives(term.ExitFailed))["status"])
 	for _, verb := range [][]string{{"revoke"}, {"break", "--yes"}} {
-		cmdtest.On(t, w, append(verb, "--node", "nobody", w.Path("e"))...).Ends(term.ExitFailed, "there is no contender nobody")
+		cmdtest.On(t, w, append(verb, "--node", "nobody", w.Path("e"))...).
+			Ends(term.ExitFailed, "there is no contender nobody")
 	}
 	leader.LetGo(5)
 	require.Zero(t, waiter.Exit())
@@ -105,7 +108,8 @@ func TestAllHoldersHaveTheSameTimeToGiveUp(t *testing.T) {
 	const each = time.Second
 	cmdtest.InTime(t, 3*each, func() time.Duration {
 		cmdtest.Contend(t, w, w.Path("l"), map[string]string{
-			"_c_" + cmdtest.Guid1 + "-__READ__0000000001": "x", "_c_" + cmdtest.Guid2 + "-__READ__0000000002": "y", "_c_" + cmdtest.Guid3 + "-__READ__0000000003": "z",
+			"_c_" + cmdtest.Guid1 + "-__READ__0000000001": "x", "_c_" + cmdtest.Guid2 + "-__READ__0000000002": "y",
+			"_c_" + cmdtest.Guid3 + "-__READ__0000000003": "z",
 		})
 		begun := time.Now()
 		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--force-after", each.String()).Exit())
@@ -119,7 +123,8 @@ func TestAllHoldersHaveTheSameTimeToGiveUp(t *testing.T) {
 // inHand is what inspect says of the items that consumers have.
 func inHand(t *testing.T, w *zktest.World) (items []look.ItemReport) {
 	t.Helper()
-	for _, item := range cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line()).Queue.First {
+	shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+	for _, item := range shown.Queue.First {
 		if item.InHand {
 			items = append(items, item)
 		}
@@ -167,7 +172,8 @@ func TestBreakTakesAnItemFromItsConsumer(t *testing.T) {
 		cmdtest.PutItems(t, w, "item")
 		stuck := cmdtest.Receive(t, w, cmdtest.Stubborn)
 		pid := stuck.Number()
-		require.Len(t, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "break", "--yes", w.Path("q")).Gives(0))["broken"], 1)
+		require.Len(t,
+			cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "break", "--yes", w.Path("q")).Gives(0))["broken"], 1)
 		require.Equal(t, term.ExitLost, stuck.Exit())
 		cmdtest.RequireGone(t, pid)
 		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())
@@ -185,11 +191,14 @@ func TestAnItemInHandIsNamedInSeveralWays(t *testing.T) {
 		require.Zero(t, cmdtest.On(t, w, "--json", "break", "--yes", "--node", inHand(t, w)[1].Name, w.Path("q")).Exit())
 		require.Equal(t, term.ExitLost, second.Exit(), "only the one that was named")
 		require.Equal(t, "second", cmdtest.Receive(t, w, "cat").Output())
-		require.Equal(t, []any{w.Path("q/taken/" + item)}, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "revoke", "--node", name, w.Path("q")).Gives(0))["asked"], name)
+		require.Equal(t, []any{w.Path("q/taken/" + item)},
+			cmdtest.Parse[map[string]any](t,
+				cmdtest.On(t, w, "--json", "revoke", "--node", name, w.Path("q")).Gives(0))["asked"], name)
 		require.Equal(t, 143, first.Exit())
 		first = cmdtest.Receive(t, w, cmdtest.Busy).Begun()
 	}
-	cmdtest.On(t, w, "revoke", "--node", "entry-100-0000009999", w.Path("q")).Ends(term.ExitFailed, "there is no contender")
+	cmdtest.On(t, w, "revoke", "--node", "entry-100-0000009999", w.Path("q")).
+		Ends(term.ExitFailed, "there is no contender")
 	require.Len(t, inHand(t, w), 1, "nobody was asked")
 	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
 	require.Equal(t, 143, first.Exit())
@@ -234,7 +243,8 @@ func TestBreakTakesTheLockFromItsHolder(t *testing.T) {
 		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn, "--kill-after", "100ms")...)
 		pid := p.Number()
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 4")...).InLine(w, w.Path("l"), 2)
-		require.Len(t, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "break", "--yes", w.Path("l")).Gives(0))["broken"], 1)
+		require.Len(t,
+			cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "break", "--yes", w.Path("l")).Gives(0))["broken"], 1)
 		require.Equal(t, 4, next.Exit())
 		require.Equal(t, term.ExitLost, p.Exit())
 		cmdtest.RequireGone(t, pid)
@@ -259,7 +269,9 @@ func TestRevokeAndBreakNameWhatIsHeldBelowThePath(t *testing.T) {
 	require.NoError(t, err)
 	for _, verb := range [][]string{{"revoke"}, {"break", "--yes"}} {
 		for _, at := range []string{w.Path("jobs"), cmdtest.Below(w)} {
-			cmdtest.On(t, w, append(verb, at)...).Ends(term.ExitFailed, "nobody holds "+at+" itself, and nothing was done; held below it: "+w.Path("jobs")+"/keys/", `invoice by "host7`)
+			cmdtest.On(t, w, append(verb, at)...).
+				Ends(term.ExitFailed, "nobody holds "+at+" itself, and nothing was done; held below it: "+w.Path("jobs")+"/keys/",
+					`invoice by "host7`)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	wait(a, "stock")
 
 	var gone atomic.Bool
-	d := cmdtest.Open(t, w, coord.WithIdentity("nightly report"), coord.WithDialect(coord.Kazoo), coord.WithSessionTimeout(5*time.Minute),
+	d := cmdtest.Open(t, w, coord.WithIdentity("nightly report"), coord.WithDialect(coord.Kazoo),
+		coord.WithSessionTimeout(5*time.Minute),
 		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if gone.Load() {
 				return nil, errors.New("the process is gone")
@@ -191,11 +192,15 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	}, found(t, d, true))
 	require.Equal(t, 4, d.Wrong)
 	fine := strings.Join(found(t, d, false), "\n")
-	require.Regexp(t, `sessions (`+alice+`, `+bob+`|`+bob+`, `+alice+`) wait for each other .* for ever if each is one thread`, fine)
-	require.Regexp(t, w.Path("report")+`: "nightly report .* \(`+dead+`\) holds, and its session is connected to none of the named servers`, fine)
+	require.Regexp(t,
+		`sessions (`+alice+`, `+bob+`|`+bob+`, `+alice+`) wait for each other .* for ever if each is one thread`, fine)
+	require.Regexp(t,
+		w.Path("report")+`: "nightly report .* \(`+dead+
+			`\) holds, and its session is connected to none of the named servers`, fine)
 	require.Equal(t, 1, strings.Count(fine, "its session is connected to none of the named servers"))
 
-	text := strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()), " ") // lines may be broken anywhere
+	text := strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()),
+		" ") // lines may be broken anywhere
 	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
 	require.Contains(t, text, "WRONG "+w.Path("import")+" "+noSession)
 	require.Contains(t, text, "("+dead+") holds, and its session is connected to none of the named servers")

@@ -41,7 +41,8 @@ func TestWhatHappensBetweenTwoLooksIsKnownByWatches(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := newRecorder(cmdtest.Open(t, w), time.Hour)
 		at := w.Path("l")
-		first := cmdtest.Must(cmdtest.Must(lock.New(cmdtest.Open(t, w, coord.WithIdentity("first")), at)).Acquire(t.Context()))
+		first := cmdtest.Must(
+			cmdtest.Must(lock.New(cmdtest.Open(t, w, coord.WithIdentity("first")), at)).Acquire(t.Context()))
 		r.lookAt(t, w.Path(""))
 		var watching sync.WaitGroup
 		watching.Go(func() { (&watcher{recorder: r, gone: map[string]bool{}}).keep(ctx) })
@@ -75,7 +76,8 @@ func TestWhatHappensBetweenTwoLooksIsKnownByWatches(t *testing.T) {
 		released := time.Now()
 		still()
 		freeAt := still()
-		second := cmdtest.Must(cmdtest.Must(lock.New(cmdtest.Open(t, w, coord.WithIdentity("second")), at)).Acquire(t.Context()))
+		second := cmdtest.Must(
+			cmdtest.Must(lock.New(cmdtest.Open(t, w, coord.WithIdentity("second")), at)).Acquire(t.Context()))
 		granted := time.Now()
 		remembers(3)
 		require.NoError(t, second.Release(t.Context()))
@@ -116,7 +118,13 @@ func TestLooksAtOnePathAndAtAllAreAddedInTheirOrder(t *testing.T) {
 		return history.Path{Kind: "lock", Holders: []history.Holder{{Node: "/l/" + owner, Token: 1, Owner: owner}}}
 	}
 	surveyed := func(owner string) *look.Survey {
-		return &look.Survey{Path: "/", Recipes: []look.Report{{Path: "/l", Kind: "lock", Contenders: []look.Contender{{Holds: true, Node: "/l/" + owner, Token: 1, Owner: owner}}}}}
+		return &look.Survey{
+			Path: "/", Recipes: []look.Report{
+				{
+					Path: "/l", Kind: "lock", Contenders: []look.Contender{{Holds: true, Node: "/l/" + owner, Token: 1, Owner: owner}},
+				},
+			},
+		}
 	}
 	r.see(surveyed("first"), nil, look.NewAddressBook(nil), began)
 	require.False(t, r.sharpen("/l", holds("before"), began), "it began before that had ended")

@@ -33,7 +33,9 @@ type sight struct {
 	MoreWaits   int                 `json:"more_waits"`
 	look.Extent
 
-	Silent map[string][2]moment `json:"silent"` // by session: since when, and its timeout in seconds; only sessions that have been silent for longer than is normal
+	// Silent is, by session, since when it has been silent, and its timeout in
+	// seconds, if it has been silent for longer than is normal.
+	Silent map[string][2]moment `json:"silent"`
 	past
 }
 
@@ -174,8 +176,10 @@ type sightedWait struct {
 func sightOf(s *look.Survey, at time.Time) sight {
 	g := graphOf(s)
 	found := sight{
-		Path: s.Path, Recipes: map[string]*sighted{}, MoreRecipes: max(0, len(s.Recipes)-mostSeen), Circles: g.shown(g.certain), Possible: g.shown(g.perhaps),
-		Waits: sightedWaits(g.Waits[:min(len(g.Waits), mostSeen)]), MoreWaits: max(0, len(g.Waits)-mostSeen), Extent: s.Extent,
+		Path: s.Path, Recipes: map[string]*sighted{}, MoreRecipes: max(0, len(s.Recipes)-mostSeen),
+		Circles: g.shown(g.certain), Possible: g.shown(g.perhaps),
+		Waits: sightedWaits(g.Waits[:min(len(g.Waits), mostSeen)]), MoreWaits: max(0, len(g.Waits)-mostSeen),
+		Extent: s.Extent,
 		Silent: map[string][2]moment{},
 	}
 	sessions := map[string]string{} // by node
@@ -230,7 +234,9 @@ func sightedOf(r look.Report, at time.Time) *sighted {
 		one.Contenders = append(one.Contenders, standingOf(r, c))
 	}
 	if r.Round != nil {
-		one.Round = &sightedRound{r.Round.Number, r.Round.Open, r.Round.Members, r.Round.Inside, r.Round.Finished, r.Round.Waiting}
+		one.Round = &sightedRound{
+			r.Round.Number, r.Round.Open, r.Round.Members, r.Round.Inside, r.Round.Finished, r.Round.Waiting,
+		}
 	}
 	if r.Queue != nil {
 		one.Queue = queueOf(r.Queue)
@@ -241,7 +247,9 @@ func sightedOf(r look.Report, at time.Time) *sighted {
 	}
 	if r.Schedule != nil {
 		one.Keeps = ""
-		one.Schedule = &schedule{r.Schedule.LeftOut, r.Schedule.Failing, r.Schedule.Members, r.Schedule.Jobs, momentOf(r.Schedule.Next)}
+		one.Schedule = &schedule{
+			r.Schedule.LeftOut, r.Schedule.Failing, r.Schedule.Members, r.Schedule.Jobs, momentOf(r.Schedule.Next),
+		}
 	}
 	if r.Shards != nil {
 		one.Keeps = r.Shards.String()
@@ -262,7 +270,8 @@ func sightedOf(r look.Report, at time.Time) *sighted {
 
 func standingOf(r look.Report, c look.Contender) standing {
 	s := standing{
-		Node: c.Node, Owner: c.Owner, Session: c.Session, Address: c.Address, State: c.State, Kind: kindOf(c.Kind), Holds: c.Holds,
+		Node: c.Node, Owner: c.Owner, Session: c.Session, Address: c.Address, State: c.State, Kind: kindOf(c.Kind),
+		Holds:   c.Holds,
 		Revoked: c.Revoked, Orphan: c.Orphan, Made: momentOf(c.Made),
 	}
 	if r.Numbers != nil && c.Kind == slots.Kind {
@@ -285,7 +294,8 @@ func queueOf(q *look.QueueReport) *sightedQueue {
 	found := &sightedQueue{q.Items, q.InHand, q.Consumers, q.Dead, momentOf(q.OldestPut), []sightedItem{}}
 	for _, i := range q.First {
 		found.First = append(found.First, sightedItem{
-			i.Name, i.Data, i.Size, i.Priority, i.Deliveries, momentOf(i.PutAt), i.InHand, momentOf(i.HeldSince), i.Owner, i.Session, i.Revoked, i.Orphan,
+			i.Name, i.Data, i.Size, i.Priority, i.Deliveries, momentOf(i.PutAt), i.InHand, momentOf(i.HeldSince), i.Owner,
+			i.Session, i.Revoked, i.Orphan,
 		})
 	}
 	return found
@@ -294,8 +304,9 @@ func queueOf(q *look.QueueReport) *sightedQueue {
 func jobsOf(r look.Report) (all []sightedJob) {
 	for _, res := range r.Ledger.Newest(mostListed) {
 		job := sightedJob{
-			Key: res.Key, State: string(res.State), By: strings.ToValidUTF8(res.By, "�"), Attempt: res.Attempt, Begun: momentOf(res.Begun),
-			Took: res.Took.Seconds(), Error: look.Beginning([]byte(res.Err)),
+			Key: res.Key, State: string(res.State), By: strings.ToValidUTF8(res.By, "�"), Attempt: res.Attempt,
+			Begun: momentOf(res.Begun),
+			Took:  res.Took.Seconds(), Error: look.Beginning([]byte(res.Err)),
 		}
 		if due, err := time.Parse(time.RFC3339Nano, res.Key); err == nil && r.Schedule != nil {
 			job.Due = momentOf(due)
@@ -311,8 +322,9 @@ func (one *sighted) keysOf(s *look.ShardsReport) {
 	}
 	for _, k := range s.Status[:min(len(s.Status), mostKeys)] {
 		one.Keys = append(one.Keys, sightedKey{
-			Key: k.Key, Owner: k.Owner.Member.ID, Desired: k.Desired.ID, Since: momentOf(k.Owner.Since), State: string(k.Life), Moving: k.Moving,
-			Error: look.Beginning([]byte(k.Trouble.Error)),
+			Key: k.Key, Owner: k.Owner.Member.ID, Desired: k.Desired.ID, Since: momentOf(k.Owner.Since), State: string(k.Life),
+			Moving: k.Moving,
+			Error:  look.Beginning([]byte(k.Trouble.Error)),
 		})
 	}
 }

@@ -36,7 +36,9 @@ const (
 // legend explains a bar.
 const legend = "█ held · nobody : nobody at any look ░ not known\nended: | released B broken L lost C crashed ? not known how"
 
-var endedAs = map[history.How]rune{history.Released: '|', history.Broken: 'B', history.Lost: 'L', history.Crashed: 'C', "": '?'}
+var endedAs = map[history.How]rune{
+	history.Released: '|', history.Broken: 'B', history.Lost: 'L', history.Crashed: 'C', "": '?',
+}
 
 // inOrder has the characters of a bar by precedence, the highest first.
 var inOrder = []rune{'B', 'L', 'C', '?', '|', barNobody, barHeld, barAtLooks, barUnknown, barUnseen}

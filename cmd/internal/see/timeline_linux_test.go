@@ -29,7 +29,8 @@ func drawnPast(t *testing.T, told func(h *history.History, second int), looks ..
 	}
 	var text strings.Builder
 	n := len(looks)
-	newTimeline(h, "/l", start.Add(time.Duration(n)*time.Second), time.Duration(n)*time.Second).write(term.Page{Writer: &text, Columns: len("holders  ") + n + len(" 0 to 100000")})
+	newTimeline(h, "/l", start.Add(time.Duration(n)*time.Second), time.Duration(n)*time.Second).
+		write(term.Page{Writer: &text, Columns: len("holders  ") + n + len(" 0 to 100000")})
 	return strings.Split(text.String(), "\n")
 }
 
@@ -55,7 +56,9 @@ func TestABarTellsHoldsGapsAndEndsApart(t *testing.T) {
 		looks []*history.Path
 	}{
 		{"███B··███", []*history.Path{a, a, a, none, none, none, b, b, b}},
-		{"███B::███", []*history.Path{a, a, a, unstamped, unstamped, unstamped, b, b, b}}, // others may have held between two looks
+		{
+			"███B::███", []*history.Path{a, a, a, unstamped, unstamped, unstamped, b, b, b},
+		}, // others may have held between two looks
 		{"██    ?██", []*history.Path{a, a, nil, nil, nil, nil, b, b, b}},
 		{"█████████", []*history.Path{a, a, nil, nil, nil, nil, a, a, a}}, // its node was there all the time
 	} {

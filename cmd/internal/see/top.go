@@ -34,7 +34,10 @@ func (v *InspectVerb) Run(s *term.Streams, c *conn.Connection) error {
 }
 
 // examine reports what is at the path, with addresses, silence and oddities.
-func examine(ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, book *look.AddressBook, seen *look.Sightings) (look.Report, error) {
+func examine(
+	ctx context.Context, client *coord.Client, d coord.Dialect, path conn.NodePath, book *look.AddressBook,
+	seen *look.Sightings,
+) (look.Report, error) {
 	r, err := look.Examine(ctx, client, d, path)
 	if err == nil {
 		err = r.Count(ctx, client)
@@ -113,7 +116,10 @@ func hasScreen(s *term.Streams) bool { return term.IsTerminal(s.Out) && os.Geten
 // repeat shows something again and again, until q is typed or it is
 // interrupted. It goes on when servers fail. In JSON, show writes to the
 // streams, otherwise to a page.
-func repeat(s *term.Streams, c *conn.Connection, every time.Duration, show func(context.Context, *coord.Client, *term.Streams, term.Page) error) error {
+func repeat(
+	s *term.Streams, c *conn.Connection, every time.Duration,
+	show func(context.Context, *coord.Client, *term.Streams, term.Page) error,
+) error {
 	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
 		ctx, restore := term.UntilQuit(ctx, s)
 		defer restore()
@@ -136,7 +142,10 @@ func repeat(s *term.Streams, c *conn.Connection, every time.Duration, show func(
 	})
 }
 
-func once(ctx context.Context, s *term.Streams, c *conn.Connection, client *coord.Client, show func(context.Context, *coord.Client, *term.Streams, term.Page) error) error {
+func once(
+	ctx context.Context, s *term.Streams, c *conn.Connection, client *coord.Client,
+	show func(context.Context, *coord.Client, *term.Streams, term.Page) error,
+) error {
 	asking, cancel := conn.Within(ctx, c.ConnectTimeout)
 	defer cancel()
 	var text bytes.Buffer

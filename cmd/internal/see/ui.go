@@ -40,7 +40,8 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 	case err != nil:
 		return err
 	case !address.IP.IsLoopback() && !v.AllowRemote:
-		return term.UsageError("--listen %s: that is not loopback, and others could reach it, unencrypted; --allow-remote allows it", v.Listen)
+		return term.UsageError(
+			"--listen %s: that is not loopback, and others could reach it, unencrypted; --allow-remote allows it", v.Listen)
 	}
 	d := c.LineDialect()
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
@@ -50,7 +51,10 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 		watches.Go(func() { (&watcher{recorder: past, dialect: d, gone: map[string]bool{}}).keep(watching) })
 		defer watches.Wait()
 		defer stop()
-		config := ui.Config{Token: rand.Text(), Every: v.Every, Always: v.Always, Within: c.ConnectTimeout, Look: v.look(client, c, d, past), Node: v.node(client, d)}
+		config := ui.Config{
+			Token: rand.Text(), Every: v.Every, Always: v.Always, Within: c.ConnectTimeout, Look: v.look(client, c, d, past),
+			Node: v.node(client, d),
+		}
 		if v.AllowRemote {
 			config.Remote, config.Hosts = true, v.names()
 		}
@@ -62,7 +66,8 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 			return term.ExitWith(term.ExitFailed, "the URL could not be written: %w", err)
 		}
 		if !address.IP.IsLoopback() {
-			s.Note("others can reach the page, and read its URL on the network, since it is not encrypted; who knows the URL may use the page")
+			s.Note(
+				"others can reach the page, and read its URL on the network, since it is not encrypted; who knows the URL may use the page")
 		}
 		return ui.Serve(ctx, listener, config)
 	})
@@ -90,7 +95,9 @@ func (v *UIVerb) host(listener net.Listener) string {
 	return net.JoinHostPort(machine, port)
 }
 
-func (v *UIVerb) look(client *coord.Client, c *conn.Connection, d coord.Dialect, past *recorder) func(context.Context) (any, error) {
+func (v *UIVerb) look(
+	client *coord.Client, c *conn.Connection, d coord.Dialect, past *recorder,
+) func(context.Context) (any, error) {
 	book := look.NewAddressBook(c)
 	return func(ctx context.Context) (any, error) {
 		began := time.Now()
@@ -122,7 +129,9 @@ func breaking(past *recorder) func(context.Context, *coord.Client, coord.Dialect
 
 // shown are the contenders that target names, if the page may show its path,
 // and its session still has them.
-func (v *UIVerb) shown(ctx context.Context, client *coord.Client, d coord.Dialect, target ui.Target) ([]look.Contender, error) {
+func (v *UIVerb) shown(
+	ctx context.Context, client *coord.Client, d coord.Dialect, target ui.Target,
+) ([]look.Contender, error) {
 	if err := conn.NodePath(target.Path).Validate(); target.Path != "/" && err != nil {
 		return nil, err
 	}
@@ -137,7 +146,8 @@ func (v *UIVerb) shown(ctx context.Context, client *coord.Client, d coord.Dialec
 	if len(found) == 0 {
 		return nil, errors.New("another session has " + target.Node + " by now")
 	}
-	found = slices.DeleteFunc(found, func(c look.Contender) bool { return target.Made != 0 && float64(momentOf(c.Made)) != target.Made })
+	found = slices.DeleteFunc(found,
+		func(c look.Contender) bool { return target.Made != 0 && float64(momentOf(c.Made)) != target.Made })
 	if len(found) == 0 {
 		return nil, errors.New(target.Node + " has been made anew")
 	}
@@ -158,7 +168,9 @@ func (v *UIVerb) node(client *coord.Client, d coord.Dialect) func(context.Contex
 
 // act does something to the contender that target names, unless its node is
 // another session's by now.
-func (v *UIVerb) act(client *coord.Client, d coord.Dialect, do func(context.Context, *coord.Client, coord.Dialect, look.Contender) error) ui.Act {
+func (v *UIVerb) act(
+	client *coord.Client, d coord.Dialect, do func(context.Context, *coord.Client, coord.Dialect, look.Contender) error,
+) ui.Act {
 	return func(ctx context.Context, target ui.Target) error {
 		found, err := v.shown(ctx, client, d, target)
 		if err != nil {

@@ -79,7 +79,8 @@ func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 	require.Len(t, seen.Recipes, len(l.Recipes))
 	for _, r := range l.Recipes {
 		s := seen.Recipes[r.Path]
-		require.Equal(t, []any{r.Path, r.Kind, r.Waiting, r.Odd}, []any{s.Path, s.Kind, s.Waiting, append([]string{}, s.Odd...)})
+		require.Equal(t, []any{r.Path, r.Kind, r.Waiting, r.Odd},
+			[]any{s.Path, s.Kind, s.Waiting, append([]string{}, s.Odd...)})
 	}
 	g := cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Line())
 	require.Len(t, seen.Waits, len(g.Waits))
@@ -148,7 +149,8 @@ func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
 	status, told = act(t, at, "break", w.Path("here/l"), hold.Node(), session)
 	require.Equal(t, http.StatusOK, status, told)
 	zktest.Receive(t, cmdtest.Soon, hold.Done(), "it is broken")
-	status, told = act(t, at, "revoke", w.Path("here/jobs"), seen.Recipes[w.Path("here/jobs")].Queue.First[0].Name, session)
+	status, told = act(t, at, "revoke", w.Path("here/jobs"),
+		seen.Recipes[w.Path("here/jobs")].Queue.First[0].Name, session)
 	require.Equal(t, http.StatusOK, status, told)
 	zktest.Receive(t, cmdtest.Soon, item.Revoked(), "it is asked for")
 	require.NoError(t, item.Nack(t.Context(), 0))
@@ -184,11 +186,15 @@ func TestThePageLeavesASlotThatWasTakenAgain(t *testing.T) {
 	again := cmdtest.Must(numbers.Acquire(t.Context()))
 	require.Equal(t, slot.Node(), again.Node())
 	var acted []look.Contender
-	act := (&UIVerb{Path: "/"}).act(client, "", func(_ context.Context, _ *coord.Client, _ coord.Dialect, c look.Contender) error {
-		acted = append(acted, c)
-		return nil
-	})
-	target := ui.Target{Path: w.Path("s"), Node: slot.Node(), Session: look.SessionName(holder.Info().SessionID), Made: float64(momentOf(shown.Created))}
+	act := (&UIVerb{Path: "/"}).act(client, "",
+		func(_ context.Context, _ *coord.Client, _ coord.Dialect, c look.Contender) error {
+			acted = append(acted, c)
+			return nil
+		})
+	target := ui.Target{
+		Path: w.Path("s"), Node: slot.Node(), Session: look.SessionName(holder.Info().SessionID),
+		Made: float64(momentOf(shown.Created)),
+	}
 	require.ErrorContains(t, act(t.Context(), target), "made anew")
 	require.Empty(t, acted)
 	_, shown, err = client.Get(t.Context(), again.Node())
@@ -216,16 +222,17 @@ func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
 	}
 	items := []*queue.Item{cmdtest.Must(theirs.Receive(t.Context())), cmdtest.Must(theirs.Receive(t.Context()))}
 	acted := []string{}
-	act := (&UIVerb{Path: "/"}).act(client, "", func(ctx context.Context, _ *coord.Client, _ coord.Dialect, c look.Contender) error {
-		acted = append(acted, c.Node)
-		for _, item := range items {
-			if item.Node() != c.Node {
-				require.NoError(t, item.Nack(ctx, 0))
-				items = append(items, cmdtest.Must(others.Receive(ctx)))
+	act := (&UIVerb{Path: "/"}).act(client, "",
+		func(ctx context.Context, _ *coord.Client, _ coord.Dialect, c look.Contender) error {
+			acted = append(acted, c.Node)
+			for _, item := range items {
+				if item.Node() != c.Node {
+					require.NoError(t, item.Nack(ctx, 0))
+					items = append(items, cmdtest.Must(others.Receive(ctx)))
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	err := act(t.Context(), ui.Target{Path: w.Path("q"), Session: look.SessionName(first.Info().SessionID)})
 	require.ErrorContains(t, err, "another session")
 	require.Len(t, acted, 1)

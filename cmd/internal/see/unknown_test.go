@@ -36,7 +36,9 @@ func TestF64EveryVerbShowsContendersOfUnknownRecipes(t *testing.T) {
 			stranger(alone, begins)
 		}
 		before := stranger(beside, "n_")
-		waits := cmdtest.Must(client.Txn(t.Context(), coord.EphemeralOp(beside+"/_c_0b1f7a3c-98aa-8a53-8d0b-5f2f3d1c2e4a-lock-0000000001", nil)))[0].Path
+		waits := cmdtest.Must(
+			client.Txn(t.Context(),
+				coord.EphemeralOp(beside+"/_c_0b1f7a3c-98aa-8a53-8d0b-5f2f3d1c2e4a-lock-0000000001", nil)))[0].Path
 		behind := stranger(beside, "x-1-")
 		t.Cleanup(func() {
 			for _, node := range append(nodes, waits) {
@@ -54,8 +56,10 @@ func TestF64EveryVerbShowsContendersOfUnknownRecipes(t *testing.T) {
 		require.Contains(t, text, alone+": an unknown recipe")
 		r, text = cmdtest.Seen[look.Report](t, w, beside)
 		require.Equal(t, "mixed", r.Kind)
-		require.Equal(t, []string{before, waits, behind}, []string{r.Contenders[0].Node, r.Contenders[1].Node, r.Contenders[2].Node})
-		require.Equal(t, []string{look.UnknownKind, "waits", look.UnknownKind}, []string{r.Contenders[0].State, r.Contenders[1].State, r.Contenders[2].State})
+		require.Equal(t, []string{before, waits, behind},
+			[]string{r.Contenders[0].Node, r.Contenders[1].Node, r.Contenders[2].Node})
+		require.Equal(t, []string{look.UnknownKind, "waits", look.UnknownKind},
+			[]string{r.Contenders[0].State, r.Contenders[1].State, r.Contenders[2].State})
 		require.Contains(t, text, "2 contenders are of an unknown recipe beside others")
 
 		// ls
@@ -74,7 +78,9 @@ func TestF64EveryVerbShowsContendersOfUnknownRecipes(t *testing.T) {
 		p := cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w))
 		d := cmdtest.Parse[Diagnosis](t, p.Gives(term.ExitFailed))
 		for _, at := range []string{alone, beside} {
-			require.True(t, slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Where == at && f.Wrong == (at == beside) }), "%v", d)
+			require.True(t,
+				slices.ContainsFunc(d.Findings,
+					func(f finding) bool { return f.Where == at && f.Wrong == (at == beside) }), "%v", d)
 		}
 
 		// exporter and page

@@ -18,7 +18,8 @@ func Closed(fd int) bool {
 		return true
 	}
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR || unix.Stat(os.DevNull, &null) != nil || there.Rdev != null.Rdev ||
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR || unix.Stat(os.DevNull, &null) != nil ||
+		there.Rdev != null.Rdev ||
 		there.Mode&unix.S_IFMT != unix.S_IFCHR {
 		return false
 	}

@@ -20,7 +20,8 @@ func written(t *testing.T, table Table, columns int) []string {
 func TestATableFitsInItsColumns(t *testing.T) {
 	t.Parallel()
 	table := Table{Heads: []string{"PATH", "OWNER", "AGE"}, About: "ODD"}
-	table.Add("two dialects, which do not see each other; 1 asked to give up", "/locks/of/the/department/for/reports", `"zkcoord 計算機 4711"`, "12.5s")
+	table.Add("two dialects, which do not see each other; 1 asked to give up", "/locks/of/the/department/for/reports",
+		`"zkcoord 計算機 4711"`, "12.5s")
 	table.Add("", "/l", `"b"`, "3h0m0s")
 	require.Equal(t, []string{
 		`PATH                                  OWNER                  AGE     ODD`,
@@ -50,7 +51,9 @@ func TestATableFitsInItsColumns(t *testing.T) {
 
 func TestNamesAreShortenedInTheMiddle(t *testing.T) {
 	t.Parallel()
-	for columns, want := range map[int]string{20: "name-0000000041", 15: "name-0000000041", 9: "name…0041", 8: "nam…0041", 1: "…"} {
+	for columns, want := range map[int]string{
+		20: "name-0000000041", 15: "name-0000000041", 9: "name…0041", 8: "nam…0041", 1: "…",
+	} {
 		require.Equal(t, want, Middle("name-0000000041", columns))
 	}
 	require.Equal(t, "名…前", Middle("名前名前名前", 6), "of two columns each")

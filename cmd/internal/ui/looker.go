@@ -104,7 +104,10 @@ func (l *looker) state(ctx context.Context, has int) state {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := state{Version: l.seen.version, Now: float64(time.Now().UnixMilli()) / 1000, Every: l.every.Seconds(), Acts: l.acts, Old: l.failed != nil || l.isSlow()}
+	s := state{
+		Version: l.seen.version, Now: float64(time.Now().UnixMilli()) / 1000, Every: l.every.Seconds(), Acts: l.acts,
+		Old: l.failed != nil || l.isSlow(),
+	}
 	s.Seen, s.Whole = l.seen.since(has)
 	if l.failed != nil {
 		s.Error = l.failed.Error()

@@ -88,7 +88,10 @@ func TestOldDataAreToldToBeOld(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		fails = errors.New("no server answers")
 		told = stateOf(t, s)
-		require.Equal(t, state{Seen: json.RawMessage(`"seen"`), Age: 3, Old: true, Error: "no server answers", Every: 1, Acts: []string{}}, told)
+		require.Equal(t,
+			state{
+				Seen: json.RawMessage(`"seen"`), Age: 3, Old: true, Error: "no server answers", Every: 1, Acts: []string{},
+			}, told)
 
 		time.Sleep(time.Second)
 		fails = nil
@@ -184,10 +187,11 @@ func TestServingEndsWithItsContextAlsoDuringALook(t *testing.T) {
 	looking := make(chan struct{})
 	served := make(chan error, 1)
 	go func() {
-		served <- Serve(ctx, listener, Config{Token: token, Every: time.Second, Within: time.Hour, Look: func(ctx context.Context) (any, error) {
-			close(looking)
-			return hang(ctx)
-		}})
+		served <- Serve(ctx, listener,
+			Config{Token: token, Every: time.Second, Within: time.Hour, Look: func(ctx context.Context) (any, error) {
+				close(looking)
+				return hang(ctx)
+			}})
 	}()
 	go func() { // its answer does not matter
 		if answer, err := http.Get("http://" + listener.Addr().String() + "/" + token + "/look"); err == nil {
@@ -277,10 +281,13 @@ func TestOnlyTheURLWithTheTokenOpensThePage(t *testing.T) {
 	s := open(t, Config{})
 	require.Equal(t, http.StatusOK, s.ask(get("/"+token+"/")).StatusCode)
 	for _, path := range []string{
-		"/", "/look", "/index.html", "//", "//look", "/" + token[1:] + "/", "/" + token + "x/", "/" + strings.ToLower(token) + "/",
+		"/", "/look", "/index.html", "//", "//look", "/" + token[1:] + "/", "/" + token + "x/",
+		"/" + strings.ToLower(token) + "/",
 		"/x/" + token + "/", "/?token=" + token, "/act/break",
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodConnect} {
+		for _, method := range []string{
+			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodConnect,
+		} {
 			r := get(path)
 			r.Method = method
 			answer := httptest.NewRecorder()
@@ -297,7 +304,9 @@ func TestOnlyTheURLWithTheTokenOpensThePage(t *testing.T) {
 
 func TestThePageGoesByNoNameThatOthersChoose(t *testing.T) {
 	here, remote := open(t, Config{}), open(t, Config{Remote: true, Hosts: []string{"ops.example"}})
-	for _, known := range []string{host, "127.0.0.1", "127.9.9.9:1", "localhost:8080", "LOCALHOST", "[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:1"} {
+	for _, known := range []string{
+		host, "127.0.0.1", "127.9.9.9:1", "localhost:8080", "LOCALHOST", "[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:1",
+	} {
 		r := get("/" + token + "/")
 		r.Host = known
 		require.Equal(t, http.StatusOK, here.ask(r).StatusCode, known)
@@ -339,30 +348,37 @@ func TestOnlyThePageItselfMayAct(t *testing.T) {
 	older := order("break", target)
 	older.Header.Del("Sec-Fetch-Site")
 	require.Equal(t, http.StatusOK, s.ask(older).StatusCode, "a browser that does not say where it comes from")
-	require.Equal(t, []Target{{Path: "/l", Node: "/l/n", Session: "0x1"}, {Path: "/l", Node: "/l/n", Session: "0x1"}}, acted)
+	require.Equal(t,
+		[]Target{{Path: "/l", Node: "/l/n", Session: "0x1"}, {Path: "/l", Node: "/l/n", Session: "0x1"}}, acted)
 
 	for what, change := range map[string]func(*http.Request){
-		"no origin":                func(r *http.Request) { r.Header.Del("Origin") },
-		"another origin":           func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
-		"an opaque origin":         func(r *http.Request) { r.Header.Set("Origin", "null") },
-		"another port":             func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:4712") },
-		"another scheme":           func(r *http.Request) { r.Header.Set("Origin", "https://"+host) },
-		"another site":             func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
-		"another port, same IP":    func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
-		"a form":                   func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") },
+		"no origin":             func(r *http.Request) { r.Header.Del("Origin") },
+		"another origin":        func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+		"an opaque origin":      func(r *http.Request) { r.Header.Set("Origin", "null") },
+		"another port":          func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:4712") },
+		"another scheme":        func(r *http.Request) { r.Header.Set("Origin", "https://"+host) },
+		"another site":          func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"another port, same IP": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		"a form": func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		},
 		"a form of text":           func(r *http.Request) { r.Header.Set("Content-Type", "text/plain; application/json") },
 		"no content type":          func(r *http.Request) { r.Header.Del("Content-Type") },
 		"another method":           func(r *http.Request) { r.Method = http.MethodPut },
 		"a method that only reads": func(r *http.Request) { r.Method = http.MethodGet },
 		"what there is not":        func(r *http.Request) { r.URL.Path = "/" + token + "/act/lock" },
-		"another name":             func(r *http.Request) { r.Host = "evil.example"; r.Header.Set("Origin", "http://evil.example") },
+		"another name": func(r *http.Request) {
+			r.Host = "evil.example"
+			r.Header.Set("Origin", "http://evil.example")
+		},
 	} {
 		r := order("break", target)
 		change(r)
 		require.Contains(t, []int{http.StatusForbidden, http.StatusMethodNotAllowed}, s.ask(r).StatusCode, what)
 	}
 	for _, body := range []string{
-		"", "[]", `{"path":"/l"}`, `{"path":"/l","node":"","session":"0x1"}`, `{"path":"/l","node":"n","session":"0x1","more":1}`,
+		"", "[]", `{"path":"/l"}`, `{"path":"/l","node":"","session":"0x1"}`,
+		`{"path":"/l","node":"n","session":"0x1","more":1}`,
 		`{"path":"` + strings.Repeat("x", mostBody) + `","node":"n","session":"0x1"}`,
 	} {
 		require.Equal(t, http.StatusBadRequest, s.ask(order("break", body)).StatusCode, "%.50s", body)
@@ -375,7 +391,10 @@ func TestWithoutActsThePageOnlyShows(t *testing.T) {
 }
 
 func TestAnActThatFailsSaysWhy(t *testing.T) {
-	s := open(t, Config{Acts: map[string]Act{"break": func(context.Context, Target) error { return errors.New("not <b>permitted</b>") }}})
+	s := open(t,
+		Config{
+			Acts: map[string]Act{"break": func(context.Context, Target) error { return errors.New("not <b>permitted</b>") }},
+		})
 	answer := s.ask(order("break", target))
 	require.Equal(t, http.StatusConflict, answer.StatusCode)
 	var told map[string]string
@@ -386,7 +405,8 @@ func TestAnActThatFailsSaysWhy(t *testing.T) {
 func TestEveryAnswerKeepsOtherSitesOut(t *testing.T) {
 	s := open(t, Config{})
 	for _, r := range []*http.Request{
-		get("/" + token + "/"), get("/" + token + "/look"), get("/" + token + "/page.js"), get("/" + token + "/none"), get("/" + token),
+		get("/" + token + "/"), get("/" + token + "/look"), get("/" + token + "/page.js"), get("/" + token + "/none"),
+		get("/" + token),
 		get("/"), order("break", target),
 	} {
 		r.Header.Set("Origin", "http://evil.example")

@@ -24,8 +24,10 @@ import (
 
 // Config is what the page shows and does, and who may see it.
 type Config struct {
-	Token  string                                     // the first segment of every path
-	Hosts  []string                                   // names by which browsers may ask for the page, besides localhost and loopback addresses
+	Token string // the first segment of every path
+	// Hosts are names by which browsers may ask for the page, besides localhost
+	// and loopback addresses.
+	Hosts  []string
 	Remote bool                                       // browsers may ask by any IP address
 	Look   func(context.Context) (any, error)         // what the page shows, as JSON
 	Acts   map[string]Act                             // by their names
@@ -242,7 +244,9 @@ func (d *door) knows(host string) bool {
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
-	if slices.ContainsFunc(append([]string{"localhost"}, d.hosts...), func(known string) bool { return strings.EqualFold(known, name) }) {
+	if slices.ContainsFunc(append([]string{"localhost"}, d.hosts...), func(known string) bool {
+		return strings.EqualFold(known, name)
+	}) {
 		return true
 	}
 	address, err := netip.ParseAddr(name)

@@ -51,7 +51,10 @@ func TLSOf(config servers.TLS, conn net.Conn) (*TLS, error) {
 	case config.EncryptedClientHelloConfigList != nil:
 		return nil, errors.New("the TLS configuration has an encrypted hello, which an attendant cannot send")
 	}
-	t := &TLS{ServerName: config.ServerName, Insecure: config.InsecureSkipVerify, MinVersion: config.MinVersion, MaxVersion: config.MaxVersion}
+	t := &TLS{
+		ServerName: config.ServerName, Insecure: config.InsecureSkipVerify, MinVersion: config.MinVersion,
+		MaxVersion: config.MaxVersion,
+	}
 	state := made.ConnectionState()
 	if config.VerifyConnection != nil || config.VerifyPeerCertificate != nil {
 		if len(state.PeerCertificates) == 0 {
@@ -106,7 +109,8 @@ var signatures = []tls.SignatureScheme{
 func ownCertificates(config *tls.Config, version uint16) (all []Own, err error) {
 	certificates := config.Certificates
 	if config.GetClientCertificate != nil {
-		current, err := config.GetClientCertificate(&tls.CertificateRequestInfo{SignatureSchemes: signatures, Version: version})
+		current, err := config.GetClientCertificate(
+			&tls.CertificateRequestInfo{SignatureSchemes: signatures, Version: version})
 		if err != nil {
 			return nil, fmt.Errorf("the client's certificate: %w", err)
 		}
@@ -131,7 +135,8 @@ func ownCertificates(config *tls.Config, version uint16) (all []Own, err error) 
 // config returns the attendant's configuration.
 func (t *TLS) config() (*tls.Config, error) {
 	c := &tls.Config{
-		ServerName: t.ServerName, InsecureSkipVerify: t.Insecure, RootCAs: x509.NewCertPool(), //nolint:gosec // as the client does
+		ServerName: t.ServerName, InsecureSkipVerify: t.Insecure,
+		RootCAs:    x509.NewCertPool(), //nolint:gosec // as the client does
 		MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
 	}
 	for _, der := range t.Roots {

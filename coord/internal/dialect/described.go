@@ -207,7 +207,8 @@ func Likely(names ...string) (likely Dialect) {
 }
 
 var (
-	uuidIn    = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-f]{32}`)
+	uuidIn = regexp.MustCompile(
+		`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-f]{32}`)
 	sessionIn = regexp.MustCompile(`[0-9]{15,19}`)
 	xSession  = regexp.MustCompile(`^x-(-?[0-9]+|[0-9a-f]{16})-$`)
 	namedIn   = regexp.MustCompile(`^(.+)_lock_$`)

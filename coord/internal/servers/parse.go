@@ -20,7 +20,8 @@ func Parse(s string) (servers []string, chroot string, err error) {
 	}
 	if at := strings.IndexByte(list, '/'); at >= 0 {
 		if strings.Contains(list[at:], ",") {
-			return nil, "", wire.Invalid("server list %q: the chroot stands once, behind the last server: %s", s, oneChroot(list))
+			return nil, "", wire.Invalid("server list %q: the chroot stands once, behind the last server: %s", s,
+				oneChroot(list))
 		}
 		list, chroot = list[:at], list[at:]
 		if chroot == "/" {

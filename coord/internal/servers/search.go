@@ -194,7 +194,10 @@ func New(ctx context.Context, c Config, run func(attempt func()) error) *Search 
 	if c.Pace == nil {
 		c.Pace = new(Pace)
 	}
-	return &Search{Config: c, ctx: ctx, run: run, next: rand.IntN(len(c.Servers)), names: map[string]*name{}, trouble: map[string]error{}}
+	return &Search{
+		Config: c, ctx: ctx, run: run, next: rand.IntN(len(c.Servers)), names: map[string]*name{},
+		trouble: map[string]error{},
+	}
 }
 
 // Init does nothing, nor does Connected: the library expects them.

@@ -57,7 +57,8 @@ func stateOf(path string) (s state, err error) {
 }
 
 func (s state) equal(other state) bool {
-	return s.modified.Equal(other.modified) && s.size == other.size && (s.info == other.info || os.SameFile(s.info, other.info))
+	return s.modified.Equal(other.modified) && s.size == other.size &&
+		(s.info == other.info || os.SameFile(s.info, other.info))
 }
 
 // Config returns what the files hold. While they cannot be read, as in the

@@ -143,7 +143,9 @@ func (ws *Watches) reading(a Attempt) (*wire.Call[wire.Stat], wire.Request) {
 		}
 		return d.Stat()
 	}, Told: func(err error) { ws.note(a, err) }}
-	return c, wire.Request{Op: [...]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[a.key.kind]}
+	return c, wire.Request{
+		Op: [...]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[a.key.kind],
+	}
 }
 
 // note notes whether the server has the watch.

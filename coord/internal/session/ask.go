@@ -111,12 +111,16 @@ func (n *Repeats) Pause(ctx context.Context, s *Session) {
 
 // roundTrip asks and waits for what read makes of the answer, or for the end of
 // ctx.
-func roundTrip[T any](ctx context.Context, s *Session, r wire.Request, fields func(b []byte) []byte, read func(*wire.Decoder) T) (T, error) {
+func roundTrip[T any](
+	ctx context.Context, s *Session, r wire.Request, fields func(b []byte) []byte, read func(*wire.Decoder) T,
+) (T, error) {
 	return answer(ctx, s, &wire.Call[T]{Fields: read}, r, fields)
 }
 
 // answer is roundTrip with a call that the caller made.
-func answer[T any](ctx context.Context, s *Session, c *wire.Call[T], r wire.Request, fields func(b []byte) []byte) (none T, err error) {
+func answer[T any](
+	ctx context.Context, s *Session, c *wire.Call[T], r wire.Request, fields func(b []byte) []byte,
+) (none T, err error) {
 	if err := s.awaitUp(ctx); err != nil {
 		return none, err
 	}

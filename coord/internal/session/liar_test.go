@@ -86,10 +86,13 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 		l := &liar{}
 		k, err := session.NewKeeper(session.Config{
 			Timeout: 10 * time.Second, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
-			Config: servers.Config{Servers: []string{server.Addr()}, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := server.DialContext(ctx, network, addr)
-				return &liarConn{Conn: conn, liar: l, in: bufio.NewReader(conn), asked: map[int32]int32{}}, err
-			}},
+			Config: servers.Config{
+				Servers: []string{server.Addr()},
+				Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := server.DialContext(ctx, network, addr)
+					return &liarConn{Conn: conn, liar: l, in: bufio.NewReader(conn), asked: map[int32]int32{}}, err
+				},
+			},
 			Notify: func(session.Change, *session.Session) {},
 		})
 		require.NoError(t, err)
@@ -126,7 +129,11 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 			{"get", 4, func() error { _, err := s.Get(ctx, "/zookeeper"); return err }},
 			{"list", 12, func() error { _, err := s.Children(ctx, "/"); return err }},
 			{"watch", 4, func() error { return gone(s.Watches.Data(ctx, "/zookeeper/quota")) }},
-			{"watch the list", 12, func() error { return gone(s.Watches.Await(ctx, s.Watches.Begin(session.Children, "/zookeeper"))) }},
+			{
+				"watch the list", 12, func() error {
+					return gone(s.Watches.Await(ctx, s.Watches.Begin(session.Children, "/zookeeper")))
+				},
+			},
 			{"transaction", 14, func() error { _, err := s.Txn(ctx, ops); return err }},
 			{"refused transaction", 14, func() error {
 				_, err := s.Txn(ctx, append(ops, wire.Op{Kind: wire.OpCheck, Path: "/none"}))

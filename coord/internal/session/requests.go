@@ -84,7 +84,8 @@ func creating(path string, data []byte, flags int32, acl []zk.ACL) func(b []byte
 // Txn carries out all the operations or none. When the ensemble refused it, the
 // results say which operation failed.
 func (s *Session) Txn(ctx context.Context, ops []wire.Op) ([]wire.Result, error) {
-	results, err := roundTrip(ctx, s, wire.Request{Op: wire.OpMulti}, wire.Transaction(ops), func(d *wire.Decoder) []wire.Result { return d.Results(ops) })
+	results, err := roundTrip(ctx, s, wire.Request{Op: wire.OpMulti}, wire.Transaction(ops),
+		func(d *wire.Decoder) []wire.Result { return d.Results(ops) })
 	at := Refused(results)
 	if at < 0 {
 		return results, err
@@ -141,11 +142,12 @@ func Refused(replies []wire.Result) int {
 
 // Children lists a node's children.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return roundTrip(ctx, s, wire.Request{Op: wire.OpGetChildren2}, wire.Reading(path, false), func(d *wire.Decoder) []string {
-		names := d.Names()
-		d.Stat()
-		return names
-	})
+	return roundTrip(ctx, s, wire.Request{Op: wire.OpGetChildren2}, wire.Reading(path, false),
+		func(d *wire.Decoder) []string {
+			names := d.Names()
+			d.Stat()
+			return names
+		})
 }
 
 // Delete deletes a node that has this version; -1 matches any.

@@ -24,8 +24,11 @@ func TestF51SuspendsThatAreShortEachEndTheWindowWithinTheTimeoutOfRealTime(t *te
 		defer server.Close()
 		var slept atomic.Int64
 		k, err := session.NewKeeper(session.Config{
-			Config: servers.Config{Servers: []string{server.Addr()}, Dial: server.DialContext}, Timeout: T, Log: slog.New(slog.DiscardHandler),
-			Notify: func(session.Change, *session.Session) {}, Suspended: func() time.Duration { return time.Duration(slept.Load()) },
+			Config: servers.Config{Servers: []string{server.Addr()}, Dial: server.DialContext}, Timeout: T,
+			Log:    slog.New(slog.DiscardHandler),
+			Notify: func(session.Change, *session.Session) {}, Suspended: func() time.Duration {
+				return time.Duration(slept.Load())
+			},
 		})
 		require.NoError(t, err)
 		defer k.Close(context.Background())

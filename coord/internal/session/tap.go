@@ -42,7 +42,8 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	case w.Timeout < granted:
 		// Each server has its own limits. Holds were granted for the longer
 		// timeout.
-		s.over(fmt.Errorf("%w: %w: the server grants it only %v now, not %v", wire.ErrExpired, errGivenUp, w.Timeout, granted))
+		s.over(
+			fmt.Errorf("%w: %w: the server grants it only %v now, not %v", wire.ErrExpired, errGivenUp, w.Timeout, granted))
 		return wire.ErrExpired
 	}
 	if !first {
@@ -57,7 +58,8 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 // long.
 func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	for _, a := range s.cfg.Auth {
-		_ = c.Ask(wire.Request{Op: wire.OpAuth, Caller: &wire.Call[any]{Told: s.authenticated}}, wire.Credential(a.Scheme, a.Value))
+		_ = c.Ask(wire.Request{Op: wire.OpAuth, Caller: &wire.Call[any]{Told: s.authenticated}},
+			wire.Credential(a.Scheme, a.Value))
 	}
 	s.mu.Lock()
 	if s.needs.Load() > 0 {
@@ -108,7 +110,8 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 	s.busy, s.seen, s.served = false, max(s.seen, zxid), time.Now()
 	s.mu.Unlock()
 	if 0 < zxid && zxid < before { // the session itself is a newer change
-		s.log.Warn("the servers have lost changes: they were restored from a backup, or started empty; tokens are smaller than before",
+		s.log.Warn(
+			"the servers have lost changes: they were restored from a backup, or started empty; tokens are smaller than before",
 			"newest seen", fmt.Sprintf("0x%x", before), "newest there", fmt.Sprintf("0x%x", zxid))
 	}
 }

@@ -155,7 +155,8 @@ func (w *world) key() [sha256.Size224]byte {
 			b[len(b)-1] = '1'
 		}
 	}
-	b = append(b, byte(w.left.reads), byte(w.left.writes), byte(w.left.reconnects), byte(w.left.leaders), byte(w.left.suspends))
+	b = append(b, byte(w.left.reads), byte(w.left.writes), byte(w.left.reconnects), byte(w.left.leaders),
+		byte(w.left.suspends))
 	if !w.expired {
 		b = append(b, byte(w.now-w.pinged), byte(w.now-w.heard))
 	}
@@ -418,7 +419,8 @@ func explore(s scope, code rule) outcome {
 	return out
 }
 
-var largest = flag.String("scope", "small", "how far to explore the model: small, medium (make proofs) or large (make model)")
+var largest = flag.String("scope", "small",
+	"how far to explore the model: small, medium (make proofs) or large (make model)")
 
 // scopes are what is explored; each size has those of the smaller ones, too.
 // The least T that servers grant is two ticks, which is four pings.
@@ -429,23 +431,45 @@ var scopes = []struct {
 	{"small", []scope{
 		{name: "pings on time", timeout: 4, ping: 1, under: 2, budget: budget{reads: 1, writes: 2}},
 		{name: "a reconnect", timeout: 4, ping: 1, under: 2, budget: budget{writes: 1, reconnects: 1}},
-		{name: "another leader", timeout: 4, ping: 1, under: 1, budget: budget{reads: 1, writes: 1, reconnects: 1, leaders: 1}},
+		{
+			name: "another leader", timeout: 4, ping: 1, under: 1,
+			budget: budget{reads: 1, writes: 1, reconnects: 1, leaders: 1},
+		},
 		{name: "suspends", timeout: 4, ping: 1, under: 1, budget: budget{reads: 1, writes: 2, suspends: 2}},
 		{name: "a slow clock", timeout: 4, ping: 1, slow: true, under: 1, budget: budget{reads: 1, writes: 2}},
 	}},
 	{"medium", []scope{
 		{name: "late pings", timeout: 5, ping: 1, late: 1, under: 2, budget: budget{reads: 1, writes: 2}},
-		{name: "late pings and a reconnect", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{reads: 1, writes: 1, reconnects: 1}},
-		{name: "late pings and another leader", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{writes: 2, reconnects: 1, leaders: 1}},
-		{name: "late pings and suspends", timeout: 4, ping: 1, late: 1, under: 1, budget: budget{reads: 1, writes: 2, suspends: 2}},
-		{name: "late pings and a slow clock", timeout: 5, ping: 1, late: 1, slow: true, under: 1, budget: budget{reads: 1, writes: 2}},
+		{
+			name: "late pings and a reconnect", timeout: 4, ping: 1, late: 1, under: 2,
+			budget: budget{reads: 1, writes: 1, reconnects: 1},
+		},
+		{
+			name: "late pings and another leader", timeout: 4, ping: 1, late: 1, under: 2,
+			budget: budget{writes: 2, reconnects: 1, leaders: 1},
+		},
+		{
+			name: "late pings and suspends", timeout: 4, ping: 1, late: 1, under: 1,
+			budget: budget{reads: 1, writes: 2, suspends: 2},
+		},
+		{
+			name: "late pings and a slow clock", timeout: 5, ping: 1, late: 1, slow: true, under: 1,
+			budget: budget{reads: 1, writes: 2},
+		},
 	}},
 	{"large", []scope{
 		{name: "two reads", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{reads: 2, writes: 2}},
 		{name: "three writes", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{reads: 1, writes: 3}},
 		{name: "a finer tick", timeout: 8, ping: 2, late: 1, under: 2, budget: budget{reads: 1, writes: 2}},
-		{name: "a reconnect amid requests", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{reads: 1, writes: 2, reconnects: 1}},
-		{name: "all at once", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{reads: 1, writes: 2, reconnects: 1, leaders: 1, suspends: 1}},
+		{
+			name: "a reconnect amid requests", timeout: 4, ping: 1, late: 1, under: 2,
+			budget: budget{reads: 1, writes: 2, reconnects: 1},
+		},
+		{
+			name: "all at once", timeout: 4, ping: 1, late: 1, under: 2, budget: budget{
+				reads: 1, writes: 2, reconnects: 1, leaders: 1, suspends: 1,
+			},
+		},
 	}},
 }
 
@@ -490,7 +514,8 @@ func TestProofTheModelFindsWhatTheFormerRuleMissed(t *testing.T) {
 }
 
 func TestProofTheModelFindsALagThatIsShorterThanTheLeaderIsLate(t *testing.T) {
-	out := explore(scope{timeout: 4, ping: 1, late: 1, lag: 1, under: 2, budget: budget{reads: 1, writes: 2}}, present{new(Window)})
+	out := explore(scope{timeout: 4, ping: 1, late: 1, lag: 1, under: 2, budget: budget{reads: 1, writes: 2}},
+		present{new(Window)})
 	require.NotEmpty(t, out.schedule)
 	t.Logf("after %d states:\n%s", out.states, strings.Join(out.schedule, "\n"))
 }

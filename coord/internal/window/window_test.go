@@ -158,7 +158,8 @@ func TestNoScheduleOfWritesThatSurvivesTheSameOutageIsCheaper(t *testing.T) {
 	}
 	share := func(d time.Duration) string { return fmt.Sprintf("%.3f T", float64(d)/float64(timeout)) }
 	for name, tick := range map[string]time.Duration{
-		"not known": 0, "T/3": timeout / 3, "T/4": timeout / 4, "T/5": timeout / 5, "T/8": timeout / 8, "T/10": timeout / 10, "T/20": timeout / 20,
+		"not known": 0, "T/3": timeout / 3, "T/4": timeout / 4, "T/5": timeout / 5, "T/8": timeout / 8, "T/10": timeout / 10,
+		"T/20": timeout / 20,
 	} {
 		lag := Lag(timeout, tick)
 		interval := begun(lag).Interval(epoch)

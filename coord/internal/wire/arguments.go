@@ -41,7 +41,8 @@ func CheckPlace(path string) error {
 	case path == "/":
 		return Invalid("the root cannot be used; name a path below it")
 	case strings.HasPrefix(path+"/", "/zookeeper/"):
-		return Invalid("%s cannot be used: the servers keep nodes of their own at /zookeeper and below; name another path", path)
+		return Invalid(
+			"%s cannot be used: the servers keep nodes of their own at /zookeeper and below; name another path", path)
 	}
 	return nil
 }

@@ -237,7 +237,8 @@ func (c *Conn) stop(err error) {
 // hungUp reports whether a connection has ended because the server closed it.
 func hungUp(err error) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) &&
-		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) ||
+			errors.Is(err, syscall.EPIPE))
 }
 
 // lose reports, once, that the connection is gone: first to the session, which

@@ -95,9 +95,10 @@ func (l link) opened(t *testing.T) (ended chan error) {
 func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
 	t.Helper()
 	answer = make(chan error, 1)
-	require.NoError(t, l.Ask(Request{Op: op, Caller: &Call[any]{Told: func(err error) { answer <- err }}}, func(b []byte) []byte {
-		return append(b, make([]byte, size)...)
-	}))
+	require.NoError(t,
+		l.Ask(Request{Op: op, Caller: &Call[any]{Told: func(err error) { answer <- err }}}, func(b []byte) []byte {
+			return append(b, make([]byte, size)...)
+		}))
 	return answer
 }
 
@@ -108,7 +109,8 @@ func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
 		l.serve(t, notification(zk.EventNodeChildrenChanged, "/list"))
 		require.NoError(t, l.server.Close())
 		require.Error(t, <-ended)
-		require.Equal(t, map[string]zk.EventType{"/gone": zk.EventNodeDeleted, "/list": zk.EventNodeChildrenChanged}, l.tap.events)
+		require.Equal(t, map[string]zk.EventType{"/gone": zk.EventNodeDeleted, "/list": zk.EventNodeChildrenChanged},
+			l.tap.events)
 		require.Equal(t, 1, l.tap.failures)
 	})
 }
@@ -119,7 +121,8 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 		var calls [3]*Call[string]
 		for i := range calls {
 			calls[i] = &Call[string]{Fields: func(d *Decoder) string { return string(d.b) }, Done: make(chan struct{})}
-			require.NoError(t, l.Ask(Request{Op: OpCreate, Caller: calls[i]}, func(b []byte) []byte { return appendString(b, "/node-") }))
+			require.NoError(t,
+				l.Ask(Request{Op: OpCreate, Caller: calls[i]}, func(b []byte) []byte { return appendString(b, "/node-") }))
 		}
 		go l.Send()
 		packets := make([]byte, 3*(4+8+4+len("/node-")))
@@ -220,8 +223,10 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) 
 
 func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
 	for name, ask := range map[string]func(*testing.T, link){
-		"a request":          func(t *testing.T, l link) { l.ask(t, OpGetData, 10) },
-		"the library's ping": func(_ *testing.T, l link) { _, _ = l.Write(withLength(appendInt32(appendInt32(nil, xidPing), 11))) },
+		"a request": func(t *testing.T, l link) { l.ask(t, OpGetData, 10) },
+		"the library's ping": func(_ *testing.T, l link) {
+			_, _ = l.Write(withLength(appendInt32(appendInt32(nil, xidPing), 11)))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onLink(t, func(t *testing.T, l link) {

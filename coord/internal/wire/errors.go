@@ -68,8 +68,11 @@ var codes = map[int32]struct {
 	-121: {name: "NoWatcher"},
 	-122: {"RequestTimeout", ErrConnection, true},
 	-123: {name: "ReconfigDisabled"},
-	-124: {"SessionClosedRequireSaslAuth", fmt.Errorf("%w: it serves only sessions with an authentication that this one lacks "+
-		"(enforce.auth.enabled)", zk.ErrAuthFailed), true},
+	-124: {
+		"SessionClosedRequireSaslAuth",
+		fmt.Errorf("%w: it serves only sessions with an authentication that this one lacks "+
+			"(enforce.auth.enabled)", zk.ErrAuthFailed), true,
+	},
 	-125: {"QuotaExceeded", ErrQuota, false},
 	-127: {"ThrottledOp", ErrThrottled, false},
 }

@@ -16,7 +16,8 @@ type Farewell struct {
 // Present adds a credential to the farewell: servers may require one of
 // everybody.
 func (f *Farewell) Present(scheme string, credential []byte) {
-	f.credentials = append(f.credentials, Credential(scheme, credential)(appendInt32(appendInt32(nil, xidAuth), int32(OpAuth))))
+	f.credentials = append(f.credentials,
+		Credential(scheme, credential)(appendInt32(appendInt32(nil, xidAuth), int32(OpAuth))))
 }
 
 // Say closes the session, or finds out that the server has expired it.

@@ -119,7 +119,8 @@ func FuzzWhateverAServerSendsEveryRequestIsAnswered(f *testing.F) {
 	f.Add(binary.BigEndian.AppendUint32(withLength(welcome()), maxFrame))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		tap := &recordingTap{}
-		c := New(nopConn{sent: bytes.NewReader(sent)}, tap, Options{Limit: timeout, Asked: new(atomic.Uint32), Sizes: NewSizes(DefaultMaxPacket)})
+		c := New(nopConn{sent: bytes.NewReader(sent)}, tap,
+			Options{Limit: timeout, Asked: new(atomic.Uint32), Sizes: NewSizes(DefaultMaxPacket)})
 		_, _ = c.Write(withLength(make([]byte, 44)))
 		told := 0
 		for _, read := range replies {
@@ -130,7 +131,8 @@ func FuzzWhateverAServerSendsEveryRequestIsAnswered(f *testing.F) {
 		c.flush()
 		got, _ := io.ReadAll(c)
 		if len(got) > len(sent) || cap(c.frame) > 4*len(sent)+keptBuffer || told != len(replies) || tap.failures != 1 {
-			t.Errorf("got %d bytes of %d, in a buffer of %d; told %d times; %d failures", len(got), len(sent), cap(c.frame), told, tap.failures)
+			t.Errorf("got %d bytes of %d, in a buffer of %d; told %d times; %d failures", len(got), len(sent), cap(c.frame),
+				told, tap.failures)
 		}
 	})
 }

@@ -78,7 +78,8 @@ func (c *Conn) span() time.Duration { return c.stall * stallShare / spans }
 type HeldBack struct{ size, ahead, rate int }
 
 func (h HeldBack) Error() string {
-	return fmt.Sprintf("%d bytes wait for the link, behind %d bytes under way; it is known to carry %d kB/s", h.size, h.ahead, h.rate)
+	return fmt.Sprintf("%d bytes wait for the link, behind %d bytes under way; it is known to carry %d kB/s", h.size,
+		h.ahead, h.rate)
 }
 
 // sent notes that a request is sent; the connection's mu is held.

@@ -67,7 +67,8 @@ func (p *Sizes) Judge(size int) error {
 	case p.suspect == 0 || size <= p.fits:
 		return nil
 	case size >= p.suspect && p.closed >= proof && time.Since(p.last) < believed:
-		return fmt.Errorf("%w: %d bytes; servers have closed %d connections on such a packet, so their limit (jute.maxbuffer) is likely less than %d bytes, and at least %d",
+		return fmt.Errorf(
+			"%w: %d bytes; servers have closed %d connections on such a packet, so their limit (jute.maxbuffer) is likely less than %d bytes, and at least %d",
 			ErrTooLarge, size, p.closed, p.suspect, p.fits)
 	}
 	return Doubt{size, 50 * time.Millisecond << min(p.closed, proof)}

@@ -275,7 +275,8 @@ func (p *Pool) make(ctx context.Context, dir string, s *session.Session) (*witne
 
 // drop deletes a witness's node in the background.
 func (w *witness) drop() {
-	_ = w.sess.Go(func() { _ = w.node.Delete(nil) }) // refused when the session is over, and the node with it; reports what fails
+	_ = w.sess.Go(
+		func() { _ = w.node.Delete(nil) }) // refused when the session is over, and the node with it; reports what fails
 }
 
 // giveBack keeps a witness for the next transaction in its directory.

@@ -79,9 +79,12 @@ func (s *scene) txn(ctx context.Context, ops ...wire.Op) error {
 
 // strike makes a fault meet so many transactions of one operation.
 func (s *scene) strike(a zkembed.Action, times int) *zkembed.Fault {
-	return s.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: times, Func: func(r zkembed.Request) bool {
-		return len(r.Parts) == 2
-	}}, a)
+	return s.Server.Inject(zkembed.Match{
+		Ops: []zkembed.Op{zkembed.OpMulti}, Times: times,
+		Func: func(r zkembed.Request) bool {
+			return len(r.Parts) == 2
+		},
+	}, a)
 }
 
 func (s *scene) children(dir string) (all []zkembed.Node) {
@@ -267,7 +270,9 @@ func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
 }
 
 func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
-	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop(), zkembed.ReplyError(zkembed.CodeThrottledOp)} {
+	for _, fault := range []zkembed.Action{
+		zkembed.LoseReply(), zkembed.Drop(), zkembed.ReplyError(zkembed.CodeThrottledOp),
+	} {
 		inBubble(t, func(s *scene) {
 			require.NoError(s, s.txn(s.Context(), add))
 			s.strike(zkembed.Drop(), 1)

@@ -79,7 +79,8 @@ func TestANodeThatWasAskedForBeforeItIsFoundIsOurs(t *testing.T) {
 	inBubble(t, func(s *scene) {
 		n, other := nodes["name and data"](), s.Open()
 		lost := s.creates(1, zkembed.LoseReply())
-		late := s.Server.Inject(zkembed.Match{Session: s.ID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(time.Second))
+		late := s.Server.Inject(zkembed.Match{Session: s.ID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1},
+			zkembed.Delay(time.Second))
 		go func() {
 			<-late.Struck()
 			if _, err := other.Set(s.Context(), "/d/one", []byte("give it up"), -1); err != nil {

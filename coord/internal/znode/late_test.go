@@ -51,7 +51,9 @@ func TestANodeThatHasTheNameOfALateOneIsLeftAlone(t *testing.T) {
 }
 
 func TestTheSearchForLateNodesOutlastsOddAnswers(t *testing.T) {
-	for _, ops := range [][]zkembed.Op{{zkembed.OpDelete}, {zkembed.OpGetData, zkembed.OpExists}, {zkembed.OpGetChildren2}} {
+	for _, ops := range [][]zkembed.Op{
+		{zkembed.OpDelete}, {zkembed.OpGetData, zkembed.OpExists}, {zkembed.OpGetChildren2},
+	} {
 		each(t, func(s *scene, n *znode.Node) {
 			s.givenUp(n, T/2)
 			time.Sleep(T / 4)

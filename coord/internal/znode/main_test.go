@@ -129,7 +129,8 @@ func (s *scene) givenUp(n *znode.Node, late time.Duration) {
 
 // creates injects a fault into so many creates of the session; 0 means all.
 func (s *scene) creates(times int, a zkembed.Action) *zkembed.Fault {
-	return s.Server.Inject(zkembed.Match{Session: s.ID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpCreate2}, Times: times}, a)
+	return s.Server.Inject(
+		zkembed.Match{Session: s.ID(), Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpCreate2}, Times: times}, a)
 }
 
 // there lists the session's nodes.

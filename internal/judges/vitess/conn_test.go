@@ -65,14 +65,18 @@ func (c *conn) LockName(ctx context.Context, dir, contents string) (topo.LockDes
 }
 
 // lockDir locks a directory that exists.
-func (c *conn) lockDir(ctx context.Context, dir, contents string, f acquire, opts ...lock.Option) (topo.LockDescriptor, error) {
+func (c *conn) lockDir(
+	ctx context.Context, dir, contents string, f acquire, opts ...lock.Option,
+) (topo.LockDescriptor, error) {
 	if _, err := c.ListDir(ctx, dir, false); err != nil {
 		return nil, err
 	}
 	return c.lock(ctx, dir, contents, f, opts...)
 }
 
-func (c *conn) lock(ctx context.Context, dir, contents string, f acquire, opts ...lock.Option) (topo.LockDescriptor, error) {
+func (c *conn) lock(
+	ctx context.Context, dir, contents string, f acquire, opts ...lock.Option,
+) (topo.LockDescriptor, error) {
 	m, err := lock.New(c.client, path.Join(c.root, dir, "locks"), append(opts, lock.Data([]byte(contents)))...)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,8 @@ func aJobRunsOnce(s scene) {
 	for i := range 3 {
 		ledger := must(once.New(s.client(), s.w.Path("jobs"), once.Attempts(1, 0), once.Keep(time.Hour)))
 		do := func(key string) error {
-			return coordtest.Err(ledger.Do(s.Context(), key, func(context.Context, *once.Run) ([]byte, error) { ran++; return nil, nil }))
+			return coordtest.Err(
+				ledger.Do(s.Context(), key, func(context.Context, *once.Run) ([]byte, error) { ran++; return nil, nil }))
 		}
 		require.NoError(s, do("report"))
 		require.NoError(s, do(fmt.Sprint("another ", i)), "its run prunes")

@@ -173,10 +173,12 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 		_, port, err := net.SplitHostPort(s.w.ConnectString())
 		require.NoError(s, err)
 		for what, open := range map[string]func() *coord.Client{
-			"TCP, 1.1 s":            func() *coord.Client { return s.client(coord.WithDialer(slow)) },
-			"a name server, 3 s":    func() *coord.Client { return s.open("slow.test:" + port) },
-			"TLS, 6 s":              func() *coord.Client { return s.open(terminator.Addr().String(), secure) },
-			"both, over the dialer": func() *coord.Client { return s.open(terminator.Addr().String(), coord.WithDialer(slow), secure) },
+			"TCP, 1.1 s":         func() *coord.Client { return s.client(coord.WithDialer(slow)) },
+			"a name server, 3 s": func() *coord.Client { return s.open("slow.test:" + port) },
+			"TLS, 6 s":           func() *coord.Client { return s.open(terminator.Addr().String(), secure) },
+			"both, over the dialer": func() *coord.Client {
+				return s.open(terminator.Addr().String(), coord.WithDialer(slow), secure)
+			},
 		} {
 			s.Run(what, func(t *testing.T) {
 				t.Parallel()
@@ -492,7 +494,8 @@ func TestF23OnlyAReadOnlyServerIsLeft(t *testing.T) {
 			require.NoError(s, server.Kill())
 		}
 		s.lost(h, patience)
-		zktest.Eventually(s, patience, func() bool { return servers[2].Mode() == "read-only" }, "the server does not turn read-only")
+		zktest.Eventually(s, patience, func() bool { return servers[2].Mode() == "read-only" },
+			"the server does not turn read-only")
 		s.failsBy(time.Now().Add(T), c)
 		require.Equal(s, "read-only", servers[2].Mode())
 		for _, server := range servers[:2] {

@@ -157,12 +157,14 @@ func byHand(m *member) (turn, end func() error, err error) {
 // byModule is the program after the change.
 func byModule(m *member) (turn, end func() error, err error) {
 	ctx := context.Background()
-	client, err := coord.Open(ctx, m.servers, coord.WithSessionTimeout(m.timeout), coord.WithTick(tick), coord.WithIdentity(m.name))
+	client, err := coord.Open(ctx, m.servers, coord.WithSessionTimeout(m.timeout), coord.WithTick(tick),
+		coord.WithIdentity(m.name))
 	if err != nil {
 		return nil, nil, err
 	}
 	turn = func() error {
-		g, err := history.Acquire(m.rec, m.name, m.dir, history.Exclusive, func() (*coord.Hold, error) { return acquireByModule(ctx, client, m.dir) })
+		g, err := history.Acquire(m.rec, m.name, m.dir, history.Exclusive,
+			func() (*coord.Hold, error) { return acquireByModule(ctx, client, m.dir) })
 		if err != nil {
 			return err
 		}

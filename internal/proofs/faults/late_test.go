@@ -147,7 +147,8 @@ func TestF31CloseIsPromptWhateverTheClientDoes(t *testing.T) {
 				closed := time.Now()
 				require.NoError(s, c.Close(context.Background()))
 				s.onTime("closed", closed, 2*time.Second, time.Now())
-				require.Empty(s, s.drained(prompt, func() []string { return goroutines(s.Name() + " closed") }), "goroutines are left")
+				require.Empty(s, s.drained(prompt, func() []string { return goroutines(s.Name() + " closed") }),
+					"goroutines are left")
 				require.ErrorIs(s, coordtest.Err(s.mutex(c).Acquire(context.Background())), coord.ErrClosed)
 				if other != nil {
 					s.release(other)
@@ -186,7 +187,8 @@ func TestF32TheSessionExpiresWhileHolding(t *testing.T) {
 		s.ends(ended)
 		require.ErrorIs(s, h.Err(), coord.ErrLost)
 		// The news of the node's end may come before the news of the session's.
-		require.True(s, errors.Is(h.Err(), coord.ErrSessionExpired) || errors.Is(h.Err(), coord.ErrNodeDeleted), "%v", h.Err())
+		require.True(s, errors.Is(h.Err(), coord.ErrSessionExpired) || errors.Is(h.Err(), coord.ErrNodeDeleted),
+			"%v", h.Err())
 		next := s.grantedAfter(killed, waiter)
 		require.Greater(s, next.Token(), h.Token())
 		s.release(h)
@@ -205,7 +207,8 @@ func TestF33TheSessionExpiresWhileWaiting(t *testing.T) {
 		waiter := s.waiter(b, 2)
 		old, before := b.Info().SessionID, s.nodes()
 		s.w.ExpireSession(old)
-		zktest.Eventually(s, patience, func() bool { return b.Info().SessionID != old && len(s.nodes()) == 2 }, "the waiter does not queue again")
+		zktest.Eventually(s, patience, func() bool { return b.Info().SessionID != old && len(s.nodes()) == 2 },
+			"the waiter does not queue again")
 		require.NotElementsMatch(s, before, s.nodes(), "the old node is gone")
 		next := s.handOver(h, waiter)
 		require.NotEqual(s, old, next.Session())
@@ -223,7 +226,8 @@ func TestF37AnAdminDeletesTheHoldersNode(t *testing.T) {
 		for _, watched := range []bool{true, false} { // a hold that is young has no watch yet
 			h := s.acquire(c)
 			if watched {
-				zktest.Eventually(s, patience, func() bool { return slices.Contains(s.w.Watched(), h.Node()) }, "our node is not watched")
+				zktest.Eventually(s, patience, func() bool { return slices.Contains(s.w.Watched(), h.Node()) },
+					"our node is not watched")
 			}
 			ended, told := s.endOf(h), make(chan time.Time, 1)
 			s.w.Proxy().Inject(proxy.Fault{

@@ -120,9 +120,11 @@ func mix(s scene) {
 	for _, lock := range workload.KeysOf(s.w.Path("shards"), workload.MostKeys) {
 		history.Check(s, rec, history.Mutex(lock))
 	}
-	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
+	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")),
+		history.ReadersWriter(s.w.Path("shared")),
 		history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
-		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0, 0), history.Rounds(s.w.Path("double"), party),
+		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0, 0),
+		history.Rounds(s.w.Path("double"), party),
 		history.Mutex(s.w.Path("group")), history.Counter(s.w.Path("count")), history.Numbers(s.w.Path("slots")))
 	// All leases are free again.
 	free, err := semaphore.New(clients[0], s.w.Path("semaphore"), leases)
@@ -156,7 +158,9 @@ type fault struct {
 	struck func() int // how often it has met anything
 }
 
-func newTrouble(s scene, rec *history.Recorder, clients []*coord.Client, random *rand.Rand, calm <-chan struct{}, members []string) *trouble {
+func newTrouble(
+	s scene, rec *history.Recorder, clients []*coord.Client, random *rand.Rand, calm <-chan struct{}, members []string,
+) *trouble {
 	t := &trouble{scene: s, rec: rec, clients: clients, random: random, calm: calm, members: members}
 	meddler := s.client()
 	t.faults = []*fault{
@@ -191,7 +195,8 @@ func (t *trouble) strike(lasts time.Duration) {
 		flapping = append(flapping, p.Flap(50*time.Millisecond, 500*time.Millisecond, t.random.Uint64()))
 	}
 	end := time.Now().Add(lasts)
-	for n := 0; n < len(t.faults) || time.Now().Before(end) || len(t.missing()) > 0 && time.Now().Before(end.Add(patience)); n++ {
+	for n := 0; n < len(t.faults) || time.Now().Before(end) ||
+		len(t.missing()) > 0 && time.Now().Before(end.Add(patience)); n++ {
 		f := again[t.random.IntN(len(again))]
 		if missing := t.missing(); n < len(t.faults) {
 			f = t.faults[n]
@@ -293,7 +298,8 @@ func (t *trouble) meddle(with *coord.Client) int {
 	kind := workload.Pick(t.random, workload.Meddlings, func(m workload.Meddling) int { return m.Weight })
 	t.rec.Note("shards: %s", kind.Name)
 	m := &workload.Meddler{
-		Checks: judging{s: t.scene}, Client: with, Path: t.w.Path("shards"), Rand: rand.New(rand.NewPCG(t.random.Uint64(), 0)),
+		Checks: judging{s: t.scene}, Client: with, Path: t.w.Path("shards"),
+		Rand:  rand.New(rand.NewPCG(t.random.Uint64(), 0)),
 		Lasts: t.upTo(T/4, T), Calm: t.calm, Resident: t.members,
 		Deleting: func(node string, stat coord.Stat) {
 			t.rec.Break("", workload.KeyOf(t.w.Path("shards"), node), stat.Czxid, "shards deleted", time.Now(), T)
@@ -399,7 +405,8 @@ func (c *crowd) comesBack(happens func()) {
 	for _, op := range proxy.Lists {
 		lists += p.Requests()[op]
 	}
-	s.Logf("%d waiters back after %v: %d connections, %d listings, %d reads", c.n, took, c.connected.Load()-before, lists, reads)
+	s.Logf("%d waiters back after %v: %d connections, %d listings, %d reads", c.n, took, c.connected.Load()-before,
+		lists, reads)
 	require.Less(s, took, crowdTimeout)
 	require.LessOrEqual(s, c.connected.Load()-before, int32(2), "connections")
 	require.LessOrEqual(s, lists, 10, "listings")
@@ -481,6 +488,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 		s.onTime("told", window, crowdTimeout/50, last)
 		s.w.Proxy().Heal()
 		require.NoError(s, c.Close(s.Context())) // or 20,000 deletions would follow
-		require.Empty(s, s.drained(2*crowdTimeout, s.ephemerals), "the session's nodes, which may have to wait for its expiry")
+		require.Empty(s, s.drained(2*crowdTimeout, s.ephemerals),
+			"the session's nodes, which may have to wait for its expiry")
 	})
 }

@@ -174,7 +174,8 @@ func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 		s.awaitNodes(2)
 		last := s.waitBehindProxy(3)
 		p := s.w.Proxy()
-		events := p.Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.dir(), Times: proxy.Always, Do: proxy.WatchReply})
+		events := p.Inject(
+			proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.dir(), Times: proxy.Always, Do: proxy.WatchReply})
 		middle.Kill()
 		s.awaitNodes(2)
 		zktest.Receive(s, patience, events.First(), "the successor is not told")
@@ -263,7 +264,8 @@ func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 			s.wait(timeout/4, killed) // a real one takes as long to start
 		}
 		s.w.Recover()
-		zktest.Eventually(s, patience, func() bool { return coordtest.Write(s.Context(), c) == nil }, "the client does not come back")
+		zktest.Eventually(s, patience, func() bool { return coordtest.Write(s.Context(), c) == nil },
+			"the client does not come back")
 		down := time.Since(killed)
 		s.Logf("down for %v, T = %v", down, timeout)
 		require.Positive(s, cut.Load(), "the server was never away")

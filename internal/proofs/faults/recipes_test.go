@@ -104,7 +104,9 @@ func TestF45TheReplyToAPutIsLost(t *testing.T) {
 		q := s.queue(s.behind())
 		require.NoError(s, q.Put(s.Context(), []byte("first")))
 		for _, loss := range []proxy.Action{proxy.CutOnReply, proxy.DropAndCut} {
-			lost := s.w.Proxy().Inject(proxy.Fault{On: append([]int32{proxy.OpMulti}, proxy.Creates...), Path: s.w.Path("queue"), Do: loss})
+			lost := s.w.Proxy().Inject(proxy.Fault{
+				On: append([]int32{proxy.OpMulti}, proxy.Creates...), Path: s.w.Path("queue"), Do: loss,
+			})
 			require.NoError(s, q.Put(s.Context(), []byte("second")))
 			require.Equal(s, 1, lost.Fired())
 		}
@@ -173,7 +175,9 @@ func TestF45ABarrierIsRemovedWhileAWaiterIsCutOff(t *testing.T) {
 		far, err := barrier.New(s.behind(), s.w.Path("barrier"))
 		require.NoError(s, err)
 		require.NoError(s, near.Set(s.Context()))
-		watching := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpGetData, proxy.OpExists}, Path: s.w.Path("barrier"), Do: proxy.WatchReply})
+		watching := s.w.Proxy().Inject(proxy.Fault{
+			On: []int32{proxy.OpGetData, proxy.OpExists}, Path: s.w.Path("barrier"), Do: proxy.WatchReply,
+		})
 		through := coordtest.Go(func() error { return far.Wait(context.Background()) })
 		zktest.Receive(s, patience, watching.First(), "the waiter does not watch")
 		s.w.Proxy().Refuse()
@@ -304,7 +308,8 @@ func (c *contest) served(since time.Time) int {
 func (c *contest) progresses(within time.Duration) {
 	c.s.Helper()
 	before, begun := c.count(), time.Now()
-	zktest.Eventually(c.s, max(within, patience), func() bool { return c.count() > before+1 }, "no worker is granted the lock")
+	zktest.Eventually(c.s, max(within, patience), func() bool { return c.count() > before+1 },
+		"no worker is granted the lock")
 	c.s.onTime("granted", begun, within, time.Now())
 }
 
@@ -330,7 +335,8 @@ func (s scene) areApart(grants []grant) {
 	for i, g := range grants[1:] {
 		before := grants[i]
 		require.Greater(s, g.token, before.token, "tokens must grow in the order of grants")
-		require.False(s, g.from.Before(before.to), "worker %d and %d held at once for %v", before.worker, g.worker, before.to.Sub(g.from))
+		require.False(s, g.from.Before(before.to), "worker %d and %d held at once for %v", before.worker, g.worker,
+			before.to.Sub(g.from))
 	}
 }
 
@@ -461,7 +467,8 @@ func chaos(s scene) {
 		}
 		kinds[f.kind]++
 		hits[f.kind] = f.hits
-		timeline = append(timeline, fmt.Sprintf("%v-%v %s", from.Sub(begun).Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), f.kind))
+		timeline = append(timeline,
+			fmt.Sprintf("%v-%v %s", from.Sub(begun).Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), f.kind))
 	}
 	s.waitUntil(begun.Add(lasts))
 	s.w.Proxy().Heal()

@@ -35,7 +35,9 @@ type Grant[H Holder] struct {
 }
 
 // Acquire records an acquisition and, if it succeeds, the life of its hold.
-func Acquire[H Holder](r *Recorder, client, key string, kind Kind, acquire func() (H, error), details ...Detail) (*Grant[H], error) {
+func Acquire[H Holder](
+	r *Recorder, client, key string, kind Kind, acquire func() (H, error), details ...Detail,
+) (*Grant[H], error) {
 	op := r.Call(client, key, kind, details...)
 	h, err := acquire()
 	if err != nil {

@@ -133,8 +133,9 @@ func exclusion(records []Record) (found []Violation) {
 		active = slices.DeleteFunc(active, func(a span) bool { return a.to <= s.from })
 		for _, a := range active {
 			if a.Kind == Exclusive || s.Kind == Exclusive {
-				found = append(found, Violation{s.Key, fmt.Sprintf("%s of %s from %v while %s of %s lasts, until %s: they overlap by %v",
-					s.Kind, s.Client, s.from, a.Kind, a.Client, until(a.to), min(a.to, s.to)-s.from), []int{a.ID, s.ID}})
+				found = append(found,
+					Violation{s.Key, fmt.Sprintf("%s of %s from %v while %s of %s lasts, until %s: they overlap by %v",
+						s.Kind, s.Client, s.from, a.Kind, a.Client, until(a.to), min(a.to, s.to)-s.from), []int{a.ID, s.ID}})
 			}
 		}
 		active = append(active, s)

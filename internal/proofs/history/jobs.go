@@ -54,7 +54,8 @@ func ended(keep int, age time.Duration) func([]Record) []Violation {
 		all, begun := doings(records)
 		slices.SortFunc(begun, func(a, b Record) int { return cmp.Compare(a.Call, b.Call) })
 		deleted := func(from, by Record) bool {
-			at, _ := slices.BinarySearchFunc(begun, from.Call, func(r Record, t time.Duration) int { return cmp.Compare(r.Call, t) })
+			at, _ := slices.BinarySearchFunc(begun, from.Call,
+				func(r Record, t time.Duration) int { return cmp.Compare(r.Call, t) })
 			n := 0 // its own run counts
 			for _, r := range begun[at:] {
 				if n > keep || r.Call >= by.Return {
@@ -85,11 +86,13 @@ func ended(keep int, age time.Duration) func([]Record) []Violation {
 			for _, end := range d.ends {
 				i := slices.IndexFunc(d.runs, func(r Record) bool { return r.Verdict == end.Verdict })
 				if i < 0 {
-					found = append(found, Violation{end.Key, fmt.Sprintf("%q has the result %q, of none of its runs", item, end.Verdict), []int{end.ID}})
+					found = append(found,
+						Violation{end.Key, fmt.Sprintf("%q has the result %q, of none of its runs", item, end.Verdict), []int{end.ID}})
 					continue
 				}
 				for _, later := range slices.Concat(d.runs, d.ends) {
-					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) && !tooOld(d.runs[i], d, later) {
+					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) &&
+						!tooOld(d.runs[i], d, later) {
 						found = append(found, Violation{end.Key, fmt.Sprintf("%q had ended with %q when %s came to a %s, with %q",
 							item, end.Verdict, later.Client, later.Kind, later.Verdict), []int{d.runs[i].ID, end.ID, later.ID}})
 					}
@@ -106,7 +109,8 @@ func attempted(n int) func([]Record) []Violation {
 		all, _ := doings(records)
 		for item, d := range all {
 			if n > 0 && len(d.runs) > n {
-				found = append(found, Violation{d.runs[0].Key, fmt.Sprintf("%q ran %d times, of %d", item, len(d.runs), n), ids(d.runs)})
+				found = append(found,
+					Violation{d.runs[0].Key, fmt.Sprintf("%q ran %d times, of %d", item, len(d.runs), n), ids(d.runs)})
 			}
 		}
 		return found

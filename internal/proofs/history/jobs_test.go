@@ -81,8 +81,14 @@ func TestAScheduleThatBreaksItsPromisesIsCaught(t *testing.T) {
 		return func(s *story) { s.op("e", Run, 30, 31, item, Verdict("e1"), Token(4)) }
 	}
 	caught(t, slots, map[string]breach{
-		"a slot runs again":      {Schedule(key, 0), "had ended with \"c2\" when e came to a run", again(Item("2026-11-23T16:00:01Z"))},
-		"a slot is skipped":      {Schedule(key, 500*time.Millisecond), "1s earlier, not 500ms", again(Item("2026-11-23T16:00:02Z"))},
-		"a slot runs in advance": {Schedule(key, 500*time.Millisecond), "8760h0m0s earlier", again(Item("2027-11-23T16:00:01Z"))},
+		"a slot runs again": {
+			Schedule(key, 0), "had ended with \"c2\" when e came to a run", again(Item("2026-11-23T16:00:01Z")),
+		},
+		"a slot is skipped": {
+			Schedule(key, 500*time.Millisecond), "1s earlier, not 500ms", again(Item("2026-11-23T16:00:02Z")),
+		},
+		"a slot runs in advance": {
+			Schedule(key, 500*time.Millisecond), "8760h0m0s earlier", again(Item("2027-11-23T16:00:01Z")),
+		},
 	})
 }

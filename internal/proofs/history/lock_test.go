@@ -219,7 +219,8 @@ func TestAPassageWithinATimeInWhichTheBarrierWasShutIsSeen(t *testing.T) {
 		{ID: 3, Kind: Shut, Call: at(29), Return: at(30), Outcome: OK},
 	}
 	pass := func(from, to int) {
-		records = append(records, Record{ID: len(records) + 1, Client: "c", Kind: Pass, Call: at(from), Return: at(to), Outcome: OK})
+		records = append(records,
+			Record{ID: len(records) + 1, Client: "c", Kind: Pass, Call: at(from), Return: at(to), Outcome: OK})
 	}
 	for _, fair := range [][2]int{{5, 8}, {5, 15}, {15, 25}, {5, 40}, {21, 29}, {29, 31}, {15, 35}} {
 		pass(fair[0], fair[1])

@@ -206,7 +206,9 @@ func itemSteps(records []Record) (all [][]porcupine.Operation) {
 
 // judge has porcupine look for an order that the model allows, and counts the
 // parts that it cannot decide in time. No part takes more than a tenth of it.
-func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Duration) (bad []porcupine.LinearizationInfo, undecided int) {
+func judge(
+	model porcupine.Model, parts [][]porcupine.Operation, within time.Duration,
+) (bad []porcupine.LinearizationInfo, undecided int) {
 	deadline := time.Now().Add(within)
 	for i, ops := range parts {
 		left := time.Until(deadline)

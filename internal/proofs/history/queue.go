@@ -74,18 +74,21 @@ func repeated(records []Record) (found []Violation) {
 	all, _ := items(records)
 	for item, q := range all {
 		if len(q.takes) > 1 {
-			found = append(found, Violation{q.takes[0].Key, fmt.Sprintf("%q was taken %d times", item, len(q.takes)), ids(q.takes)})
+			found = append(found,
+				Violation{q.takes[0].Key, fmt.Sprintf("%q was taken %d times", item, len(q.takes)), ids(q.takes)})
 		}
 		acked := slices.DeleteFunc(slices.Clone(q.acks), func(r Record) bool { return r.Outcome != OK })
 		for _, g := range slices.Concat(q.takes, acked) {
 			for _, r := range slices.Concat(q.receives, q.takes) {
 				if r.Call > g.Return {
-					found = append(found, Violation{r.Key, fmt.Sprintf("%q came out again after its %s", item, g.Kind), []int{g.ID, r.ID}})
+					found = append(found,
+						Violation{r.Key, fmt.Sprintf("%q came out again after its %s", item, g.Kind), []int{g.ID, r.ID}})
 				}
 			}
 		}
 		if len(acked) > 1 {
-			found = append(found, Violation{acked[0].Key, fmt.Sprintf("%q was acknowledged %d times", item, len(acked)), ids(acked)})
+			found = append(found,
+				Violation{acked[0].Key, fmt.Sprintf("%q was acknowledged %d times", item, len(acked)), ids(acked)})
 		}
 	}
 	return found
@@ -125,8 +128,9 @@ func lost(records []Record) (found []Violation) {
 	}
 	if len(missing) > unknownTakes {
 		slices.SortFunc(missing, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
-		found = append(found, Violation{missing[0].Key, fmt.Sprintf("%d items lost, the first is %q; %d takes may have taken one each",
-			len(missing), missing[0].Item, unknownTakes), ids(missing)})
+		found = append(found,
+			Violation{missing[0].Key, fmt.Sprintf("%d items lost, the first is %q; %d takes may have taken one each",
+				len(missing), missing[0].Item, unknownTakes), ids(missing)})
 	}
 	return found
 }

@@ -153,7 +153,8 @@ func (r Rule) Judge(records []Record) (j Judgement) {
 		j.pictures, j.Undecided = judge(r.model, r.parts(own), judgeWithin)
 	}
 	if len(j.pictures) > 0 {
-		j.Violations = append(j.Violations, Violation{Key: r.key, Text: fmt.Sprintf("porcupine finds no order that the model of a %s allows", r.name)})
+		j.Violations = append(j.Violations,
+			Violation{Key: r.key, Text: fmt.Sprintf("porcupine finds no order that the model of a %s allows", r.name)})
 	}
 	return j
 }
@@ -167,13 +168,22 @@ func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
 // first come, first served), and no fenced resource refuses a grant that is
 // trusted.
 func Mutex(key string) Rule {
-	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, growing(Exclusive, false), refused}, lockModel(0, false), grantSteps(Exclusive)}
+	return Rule{
+		"mutex", key,
+		[]func([]Record) []Violation{exclusion, growing(Exclusive, false), refused},
+		lockModel(0, false),
+		grantSteps(Exclusive),
+	}
 }
 
 // Turns is [Mutex] with local queues, where the turns of one node share its
 // token.
 func Turns(key string) Rule {
-	return Rule{"mutex with local queues", key, []func([]Record) []Violation{exclusion, growing(Exclusive, true), refused}, lockModel(0, true), grantSteps(Exclusive)}
+	return Rule{
+		"mutex with local queues", key,
+		[]func([]Record) []Violation{exclusion, growing(Exclusive, true), refused},
+		lockModel(0, true), grantSteps(Exclusive),
+	}
 }
 
 // Election: at most one leads, and tokens grow from term to term.
@@ -187,7 +197,11 @@ func Election(key string) Rule {
 // themselves; the tokens of exclusive ones grow, and no fenced resource refuses
 // one that is trusted.
 func ReadersWriter(key string) Rule {
-	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, growing(Exclusive, false), refused}, lockModel(0, false), grantSteps(Exclusive, Shared)}
+	return Rule{
+		"read/write lock", key,
+		[]func([]Record) []Violation{exclusion, growing(Exclusive, false), refused},
+		lockModel(0, false), grantSteps(Exclusive, Shared),
+	}
 }
 
 // Leases: at most n leases are trusted at the same time, by weight.
@@ -211,7 +225,9 @@ func Queue(key string, drained bool) Rule {
 // one of its runs had. The record may be gone when so many runs have begun
 // since, or when it is so old. Zero is no limit.
 func Jobs(key string, attempts, keep int, age time.Duration) Rule {
-	return Rule{name: "once", key: key, finds: []func([]Record) []Violation{shared(Run), ended(keep, age), attempted(attempts)}}
+	return Rule{
+		name: "once", key: key, finds: []func([]Record) []Violation{shared(Run), ended(keep, age), attempted(attempts)},
+	}
 }
 
 // Schedule: its slots are jobs whose records may be deleted, and yet none runs
@@ -228,7 +244,11 @@ func Schedule(key string, every time.Duration) Rule {
 // has two.
 func Numbers(key string) Rule {
 	owner := func(r Record) string { return r.Verdict }
-	return Rule{name: "slots", key: key, finds: []func([]Record) []Violation{shared(Number), sharedBy(Number, owner), growing(Number, false)}}
+	return Rule{
+		name: "slots", key: key, finds: []func([]Record) []Violation{
+			shared(Number), sharedBy(Number, owner), growing(Number, false),
+		},
+	}
 }
 
 // Counter: every addition counts once, and none that failed; the sums are those
@@ -241,7 +261,9 @@ func Counter(key string) Rule {
 // while a member of the round is at work, begins no round while another lasts,
 // and reports the same end to all members of a round.
 func Rounds(key string, n int) Rule {
-	return Rule{"double barrier", key, []func([]Record) []Violation{size(n), verdicts, together}, roundModel(n), roundSteps}
+	return Rule{
+		"double barrier", key, []func([]Record) []Violation{size(n), verdicts, together}, roundModel(n), roundSteps,
+	}
 }
 
 // Barrier: no client passes within a time in which it was certainly shut. At

@@ -31,7 +31,10 @@ type Recorder struct {
 
 // New begins a history.
 func New() *Recorder {
-	return &Recorder{begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, newest: map[[2]string]int{}, seen: map[string]time.Duration{}, imported: map[string]map[int]int{}}
+	return &Recorder{
+		begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, newest: map[[2]string]int{},
+		seen: map[string]time.Duration{}, imported: map[string]map[int]int{},
+	}
 }
 
 // Sink has f called with every record when it is made and again when it is

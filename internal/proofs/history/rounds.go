@@ -103,7 +103,8 @@ func verdicts(records []Record) (found []Violation) {
 		}
 		for _, l := range r.leaves {
 			if l.Verdict != r.leaves[0].Verdict {
-				found = append(found, r.violation("ended as %q for %s and as %q for %s", r.leaves[0].Verdict, r.leaves[0].Client, l.Verdict, l.Client))
+				found = append(found,
+					r.violation("ended as %q for %s and as %q for %s", r.leaves[0].Verdict, r.leaves[0].Client, l.Verdict, l.Client))
 				break
 			}
 		}
@@ -134,11 +135,13 @@ func together(records []Record) (found []Violation) {
 	for i, r := range all {
 		for _, l := range r.leaves {
 			if l.Return < r.emptied {
-				found = append(found, r.violation("let %s go at %v while a member was at work, until %s", l.Client, l.Return, until(r.emptied)))
+				found = append(found,
+					r.violation("let %s go at %v while a member was at work, until %s", l.Client, l.Return, until(r.emptied)))
 			}
 		}
 		if i > 0 && r.opened < all[i-1].emptied {
-			found = append(found, r.violation("was opened at %v while round %d lasted, until %s", r.opened, all[i-1].number, until(all[i-1].emptied)))
+			found = append(found,
+				r.violation("was opened at %v while round %d lasted, until %s", r.opened, all[i-1].number, until(all[i-1].emptied)))
 		}
 	}
 	return found

@@ -52,13 +52,24 @@ func counted(records []Record) (found []Violation) {
 	var first Record // to return, of those with larger sums
 	for i, r := range adds {
 		if i > 0 && r.Sum == adds[i-1].Sum {
-			found = append(found, Violation{r.Key, fmt.Sprintf("%s and %s have the sum %d", adds[i-1].Client, r.Client, r.Sum), []int{adds[i-1].ID, r.ID}})
+			found = append(found,
+				Violation{
+					r.Key, fmt.Sprintf("%s and %s have the sum %d", adds[i-1].Client, r.Client, r.Sum), []int{adds[i-1].ID, r.ID},
+				})
 		}
 		if least, most := before(done, r.Call)+1, before(called, r.Return); r.Sum < least || r.Sum > most {
-			found = append(found, Violation{r.Key, fmt.Sprintf("%s has the sum %d: %d adds at least, and %d at most", r.Client, r.Sum, least, most), []int{r.ID}})
+			found = append(found,
+				Violation{
+					r.Key, fmt.Sprintf("%s has the sum %d: %d adds at least, and %d at most", r.Client, r.Sum, least, most),
+					[]int{r.ID},
+				})
 		}
 		if first.ID != 0 && first.Return < r.Call {
-			found = append(found, Violation{r.Key, fmt.Sprintf("%s has the sum %d after %d of %s", r.Client, r.Sum, first.Sum, first.Client), []int{first.ID, r.ID}})
+			found = append(found,
+				Violation{
+					r.Key, fmt.Sprintf("%s has the sum %d after %d of %s", r.Client, r.Sum, first.Sum, first.Client),
+					[]int{first.ID, r.ID},
+				})
 		}
 		if first.ID == 0 || r.Return < first.Return {
 			first = r

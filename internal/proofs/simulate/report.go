@@ -41,7 +41,9 @@ func (r *Report) add(res *Result, failed bool, undecided int) {
 	}
 	r.virtual += res.virtual
 	r.records += res.rec.Len()
-	for _, sum := range []struct{ to, from map[string]int }{{r.faults, res.faults}, {r.grants, res.grants}, {r.counts, res.counts}} {
+	for _, sum := range []struct{ to, from map[string]int }{
+		{r.faults, res.faults}, {r.grants, res.grants}, {r.counts, res.counts},
+	} {
 		for name, n := range sum.from {
 			sum.to[name] += n
 		}
@@ -70,9 +72,12 @@ func (r *Report) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d seeds in %v: %.1f virtual hours, %d grants, %d faults, %d records judged, %d parts undecided, %d seeds with violations %v\n",
-		r.seeds, time.Since(r.begun).Round(time.Second), r.virtual.Hours(), total(r.grants), total(r.faults), r.records, r.open, len(r.failed), r.failed)
-	fmt.Fprintf(&b, "slowest first grant on a path after the last fault: %v (seed %d)\n", r.slowest.Round(time.Millisecond), r.slowSeed)
+	fmt.Fprintf(&b,
+		"%d seeds in %v: %.1f virtual hours, %d grants, %d faults, %d records judged, %d parts undecided, %d seeds with violations %v\n",
+		r.seeds, time.Since(r.begun).Round(time.Second), r.virtual.Hours(), total(r.grants), total(r.faults), r.records,
+		r.open, len(r.failed), r.failed)
+	fmt.Fprintf(&b, "slowest first grant on a path after the last fault: %v (seed %d)\n",
+		r.slowest.Round(time.Millisecond), r.slowSeed)
 	for _, table := range []struct {
 		title  string
 		counts map[string]int

@@ -73,7 +73,9 @@ func (w *world) populate(r *rand.Rand) error {
 			return err
 		}
 	}
-	w.dirs = []string{"/lock", "/described", "/crowd", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
+	w.dirs = []string{
+		"/lock", "/described", "/crowd", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks",
+	}
 	return nil
 }
 
@@ -82,7 +84,8 @@ var guarded = []string{"/lock", "/described", "/crowd", "/rw", "/election", "/gr
 
 // described are dialects whose names have no GUID, and one whose have.
 var described = []coord.Dialect{
-	coord.Numbers, coord.ZooKeeper, coord.Named("one"), coord.Description{Prefix: "n_"}.Dialect(), coord.Description{Prefix: "n_"}.Dialect(),
+	coord.Numbers, coord.ZooKeeper, coord.Named("one"), coord.Description{Prefix: "n_"}.Dialect(),
+	coord.Description{Prefix: "n_"}.Dialect(),
 	coord.Description{Prefix: "zlock#{guid}#"}.Dialect(),
 }
 
@@ -190,7 +193,8 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	}
 	if workload.Chance(r, 0.6) {
 		for range 1 + r.IntN(2) {
-			w.addWorker(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout), workload.Sit)
+			w.addWorker(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout),
+				workload.Sit)
 		}
 	}
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
@@ -202,7 +206,8 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	if (*focus == "clocks" || workload.Chance(r, 0.3)) && w.clocks.table == nil {
 		schedule()
 	}
-	return append(rules, history.Mutex("/lock"), history.Mutex("/described"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
+	return append(rules, history.Mutex("/lock"), history.Mutex("/described"), history.Mutex("/seat"),
+		history.ReadersWriter("/rw"), history.Election("/election"))
 }
 
 // shut is how long the keeper keeps a barrier shut.

@@ -129,12 +129,14 @@ func try(t *testing.T, seed uint64, report *Report) {
 	}
 	// A node that the driver was to delete may be there still.
 	if longest := history.Unaware(res.rec.Records())[expired]; longest > res.timeout {
-		t.Errorf("seed %d: a holder trusted its hold for %v after the end of its session; T is %v", seed, longest, res.timeout)
+		t.Errorf("seed %d: a holder trusted its hold for %v after the end of its session; T is %v", seed,
+			longest, res.timeout)
 	}
 	report.add(&res, t.Failed(), undecided)
 	if t.Failed() {
 		dir := history.Keep(t, res.rec)
-		fmt.Printf("seed %d failed: history and faults are kept in %s; again: make simulate SEED=%d REPEAT=50\n", seed, dir, seed)
+		fmt.Printf("seed %d failed: history and faults are kept in %s; again: make simulate SEED=%d REPEAT=50\n",
+			seed, dir, seed)
 	}
 }
 

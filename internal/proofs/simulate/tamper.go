@@ -18,7 +18,8 @@ import (
 // target picks a contender's node: one that holds, or one that waits.
 func (d *driver) target(holds bool) (zkembed.Node, bool) {
 	nodes := slices.DeleteFunc(d.srv.Nodes(), func(n zkembed.Node) bool {
-		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_") && !strings.Contains(n.Path, "__") || defenceless(n.Path)
+		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_") && !strings.Contains(n.Path, "__") ||
+			defenceless(n.Path)
 	})
 	first := map[string]zkembed.Node{}
 	for _, n := range nodes {
@@ -98,7 +99,8 @@ func (d *driver) deletes(node string, czxid, owner int64) {
 // strangers are names of children that belong to no recipe, or not to this
 // dialect.
 var strangers = []string{
-	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
+	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000",
+	"ünïcode-0000000002",
 }
 
 // sequential is the end of a name that is a contender's, if of no recipe that

@@ -66,7 +66,9 @@ var requests = [][]zkembed.Op{
 
 // inject makes some requests fail. The action comes with a condition on the
 // requests; nil stands for all.
-func inject(action func(d *driver) (zkembed.Action, func(zkembed.Request) bool)) func(d *driver) (time.Duration, func() int) {
+func inject(
+	action func(d *driver) (zkembed.Action, func(zkembed.Request) bool),
+) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		m := zkembed.Match{
 			Ops: requests[d.r.IntN(len(requests))], Skip: d.r.IntN(3), Times: 1 + d.r.IntN(3),
@@ -98,7 +100,9 @@ func lateBy(action func(time.Duration) zkembed.Action) func(*driver) (zkembed.Ac
 // muchLater is a request that a server passes on when its client has long gone
 // to another.
 func muchLater(d *driver) (zkembed.Action, func(zkembed.Request) bool) {
-	return zkembed.CarryOutLate(d.part(d.r, 0.05, 1.2)), func(r zkembed.Request) bool { return !slices.ContainsFunc(r.Paths, defenceless) }
+	return zkembed.CarryOutLate(d.part(d.r, 0.05, 1.2)), func(r zkembed.Request) bool {
+		return !slices.ContainsFunc(r.Paths, defenceless)
+	}
 }
 
 // defenceless reports whether the recipes say that they cannot undo a late

@@ -62,7 +62,8 @@ func newWorld(seed uint64) (*world, error) {
 		haste:   0.3 + 0.7*r.Float64(),
 		dialect: coord.Curator, calm: make(chan struct{}), newest: map[string]int64{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
-		ended: map[int64]time.Time{}, deleted: map[string]erased{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
+		ended: map[int64]time.Time{}, deleted: map[string]erased{}, first: map[string]time.Duration{},
+		foreign: map[string]time.Time{},
 	}
 	w.timeout = w.tick * time.Duration(4+r.IntN(16))
 	if workload.Chance(r, 0.3) {
@@ -71,7 +72,8 @@ func newWorld(seed uint64) (*world, error) {
 	}
 	w.base, w.giveUp = context.WithCancel(context.Background())
 	late := time.Duration(r.Float64() * float64(min(w.tick/2, w.timeout/8))) // the most that the trust window allows for
-	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0), zkembed.WithPingLateness(late))
+	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0),
+		zkembed.WithPingLateness(late))
 	w.srv = srv
 	return w, err
 }
@@ -172,7 +174,8 @@ func (s *station) Granted(k *workload.Worker, what history.Holder) {
 func (s *station) Look(k *workload.Worker, h coord.Held) {
 	there := false
 	for _, n := range s.w.srv.Nodes() {
-		there = there || n.Path == h.Node() && n.Stat.EphemeralOwner == h.Session() && (h.Token() == 0 || h.Token() == n.Stat.Czxid)
+		there = there ||
+			n.Path == h.Node() && n.Stat.EphemeralOwner == h.Session() && (h.Token() == 0 || h.Token() == n.Stat.Czxid)
 	}
 	if !there && h.Err() == nil && !s.w.excused(h.Node(), h.Token(), h.Session()) {
 		s.w.violated("%s: trusts %s, but the server has given it up", k.Name, h.Node())

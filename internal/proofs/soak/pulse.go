@@ -24,7 +24,9 @@ type pulse struct {
 }
 
 func newPulse() *pulse {
-	return &pulse{begin: time.Now(), grants: map[string]int{}, last: map[string]time.Time{}, longest: map[string]time.Duration{}}
+	return &pulse{
+		begin: time.Now(), grants: map[string]int{}, last: map[string]time.Time{}, longest: map[string]time.Duration{},
+	}
 }
 
 // see is the recorder's sink.
@@ -33,7 +35,8 @@ func (p *pulse) see(r history.Record) {
 		return
 	}
 	switch r.Kind {
-	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter, history.Pass,
+	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter,
+		history.Pass,
 		history.Run, history.Ask, history.Number, history.Add:
 	default:
 		return

@@ -47,7 +47,8 @@ func (v *verdict) report() string {
 	line("\nplaces\tgrants\tlongest gap\tviolations")
 	for _, p := range places {
 		key := v.w.Path(p.name)
-		line("  %s\t%d\t%v\t%d", p.name, v.pulse.grants[key], v.pulse.longest[key].Round(time.Millisecond), v.violations[p.name])
+		line("  %s\t%d\t%v\t%d", p.name, v.pulse.grants[key], v.pulse.longest[key].Round(time.Millisecond),
+			v.violations[p.name])
 	}
 	line("  all\t%d\t%v\t%d", v.pulse.total(), v.pulse.longest[""].Round(time.Millisecond), sum(v.violations))
 	line("  per second\t%.1f", float64(v.pulse.total())/seconds.Seconds())
@@ -73,12 +74,16 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", sum(v.violations), v.undecided)
 	line("  resource: uses accepted, refused\t%d, %d", v.register.uses, v.register.rejected)
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, len(v.staleWrites))
-	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", v.recorded(history.Shut), v.recorded(history.Pass), v.violations["gate"])
-	line("  requests carried out late by the servers, passages while it was shut by these\t%d, %d", len(v.late), v.openedLate)
+	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", v.recorded(history.Shut),
+		v.recorded(history.Pass), v.violations["gate"])
+	line("  requests carried out late by the servers, passages while it was shut by these\t%d, %d", len(v.late),
+		v.openedLate)
 	line("  transactions that the servers have lost\t%s", cmp.Or(strings.Join(v.lost, ", "), "0"))
-	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
+	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck),
+		v.end.slowest.Round(time.Millisecond))
 	line("  until the first grant at the slowest place\t%v", slowest(v.end.first).Round(time.Millisecond))
-	line("  heap of the library at the end, allowed\t%.1f MiB, %d MiB", v.end.heap/(1<<20), heapAllowance*v.opts.Clients>>20)
+	line("  heap of the library at the end, allowed\t%.1f MiB, %d MiB", v.end.heap/(1<<20),
+		heapAllowance*v.opts.Clients>>20)
 	line("  nodes left\t%d", len(v.end.orphans))
 	line("  watches, goroutines, files left\t%d, %d, %d", v.end.watches, max(0, v.end.goroutines), max(0, v.end.files))
 	line("  other problems\t%d", len(v.tally.problems))
@@ -155,7 +160,8 @@ func (r *run) judge(end ending) {
 	none(end.goroutines, "goroutines left", "see the end of the output")
 	none(end.files, "files left open", "")
 	if allowed := float64(heapAllowance * r.opts.Clients); end.heap > allowed {
-		t.Errorf("the library has %.1f MiB of the heap in use at the end, allowed are %.1f", end.heap/(1<<20), allowed/(1<<20))
+		t.Errorf("the library has %.1f MiB of the heap in use at the end, allowed are %.1f", end.heap/(1<<20),
+			allowed/(1<<20))
 	}
 	none(len(v.staleWrites), "stale writes by transactions", v.staleWrites)
 	if r.tally.total() == 0 {
@@ -170,7 +176,8 @@ func (r *run) judge(end ending) {
 // file keeps the report, and a timetable: faults, and the grants in each
 // second.
 func (r *run) file(report string) error {
-	name := filepath.Join(zktest.ArtefactDir(), fmt.Sprintf("soak-%s-seed%d", time.Now().Format("20060102-150405"), r.opts.Seed))
+	name := filepath.Join(zktest.ArtefactDir(),
+		fmt.Sprintf("soak-%s-seed%d", time.Now().Format("20060102-150405"), r.opts.Seed))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
@@ -208,7 +215,8 @@ func (r *run) enough(unknown map[history.Kind]history.Share) {
 	for kind, u := range unknown {
 		// A Leave that reports a loss counts as unknown.
 		if kind != history.Leave && u.Of > 1000 && float64(u.Unknown) > mostUnknown*float64(u.Of) {
-			r.t.Errorf("of %d times %s, %d ended with an unknown outcome: more than one in %.0f", u.Of, kind, u.Unknown, 1/mostUnknown)
+			r.t.Errorf("of %d times %s, %d ended with an unknown outcome: more than one in %.0f", u.Of, kind, u.Unknown,
+				1/mostUnknown)
 		}
 	}
 }
@@ -224,7 +232,9 @@ type tally struct {
 }
 
 func newTally() *tally {
-	return &tally{faults: map[string]int{}, missed: map[string]int{}, counts: map[string]int{}, longest: map[string]time.Duration{}}
+	return &tally{
+		faults: map[string]int{}, missed: map[string]int{}, counts: map[string]int{}, longest: map[string]time.Duration{},
+	}
 }
 
 // fault counts a fault that happened n times; n = 0 means that it was tried and

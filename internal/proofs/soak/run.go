@@ -233,8 +233,11 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 	workers.Wait()
 	r.dismiss()
 	r.drain()
-	await(context.Background(), T+2*time.Second, func() bool { end.orphans = r.ephemerals(); return len(end.orphans) == 0 })
-	end.watches = max(0, len(r.w.Watched())-len(r.fleet)*(len(places)+numbers+1)) // who acquires a slot watches two directories, and the numbers
+	await(context.Background(), T+2*time.Second,
+		func() bool { end.orphans = r.ephemerals(); return len(end.orphans) == 0 })
+	end.watches = max(0,
+		len(r.w.Watched())-len(
+			r.fleet)*(len(places)+numbers+1)) // who acquires a slot watches two directories, and the numbers
 	end.heap = libraryHeap() - heap
 	for _, m := range r.fleet {
 		if err := m.close(context.Background()); err != nil {

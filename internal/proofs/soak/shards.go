@@ -31,7 +31,8 @@ func (r *run) reside() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var err error
-	if r.sharing.meddler, err = coord.Open(ctx, r.ens.ConnectString(), coord.WithSessionTimeout(T), coord.WithTick(tick)); err != nil {
+	r.sharing.meddler, err = coord.Open(ctx, r.ens.ConnectString(), coord.WithSessionTimeout(T), coord.WithTick(tick))
+	if err != nil {
 		return err
 	}
 	r.sharing.ctx, r.sharing.stop = context.WithCancel(context.Background())
@@ -55,7 +56,8 @@ func (r *run) troubleShards(ctx context.Context) {
 		kind := workload.Pick(rng, workload.Meddlings, func(m workload.Meddling) int { return m.Weight })
 		r.rec.Note("shards: %s", kind.Name)
 		m := &workload.Meddler{
-			Checks: checks{run: r}, Client: r.sharing.meddler, Path: r.w.Path(sharedAt), Rand: rand.New(rand.NewPCG(rng.Uint64(), 0)),
+			Checks: checks{run: r}, Client: r.sharing.meddler, Path: r.w.Path(sharedAt),
+			Rand:  rand.New(rand.NewPCG(rng.Uint64(), 0)),
 			Lasts: within(rng, T/10, 2*T), Calm: ctx.Done(), Resident: r.sharing.names,
 			Deleting: func(node string, stat coord.Stat) {
 				r.rec.Break("", workload.KeyOf(r.w.Path(sharedAt), node), stat.Czxid, "shards deleted", time.Now(), unaware)

@@ -127,21 +127,45 @@ var jobs = &workload.Ledger{Opts: []once.Option{once.KeepLast(kept)}}
 var places = []place{
 	{"lock", short, []role{{"", nil, workload.Lock}}, one(history.Mutex)},
 	{"lock-long", long, []role{{"", some, workload.Lock}, {".several", few, several}}, one(history.Mutex)},
-	{"crowd", short, []role{{".a", nil, crowd.Lock}, {".b", nil, crowd.Lock}, {".c", few, workload.Lock}}, one(history.Turns)},
+	{
+		"crowd", short,
+		[]role{{".a", nil, crowd.Lock}, {".b", nil, crowd.Lock}, {".c", few, workload.Lock}},
+		one(history.Turns),
+	},
 	{"shared", short, []role{{".r", nil, workload.Share(0)}, {".w", some, workload.Share(1)}}, one(history.ReadersWriter)},
-	{"shared-long", long, []role{{".r", some, workload.Share(0)}, {".w", few, workload.Share(1)}}, one(history.ReadersWriter)},
-	{"election", long, []role{{"", some, workload.Campaign}, {".run", few, workload.Lead}, {".observe", few, workload.Observe}}, one(history.Election)},
+	{
+		"shared-long", long,
+		[]role{{".r", some, workload.Share(0)}, {".w", few, workload.Share(1)}},
+		one(history.ReadersWriter),
+	},
+	{
+		"election", long, []role{
+			{"", some, workload.Campaign}, {".run", few, workload.Lead}, {".observe", few, workload.Observe},
+		}, one(history.Election),
+	},
 	{"leases", short, []role{{"", nil, workload.Lease(leases)}}, counted},
 	{"leases-long", long, []role{{"", some, workload.Lease(leases)}}, counted},
 	{"queue", short, []role{{".receive", nil, nil}}, drained},
 	{"queue-take", short, []role{{".take", nil, nil}}, drained},
-	{"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept, 0)} }},
+	{
+		"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule {
+			return []history.Rule{history.Jobs(key, 0, kept, 0)}
+		},
+	},
 	{"group", short, []role{{"", some, workload.Join}}, one(history.Mutex)},
 	{"count", short, []role{{"", some, workload.Count}}, one(history.Counter)},
 	{"slots", short, []role{{"", nil, workload.Number(numbers)}}, one(history.Numbers)},
 	{sharedAt, long, []role{{"", some, workload.ShareKeys(keys)}}, shared},
-	{"meeting", short, []role{{"", nil, workload.Meet(party)}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
-	{"gate", long, []role{{".keep", first, workload.Keep}, {".pass", nil, workload.Pass}}, func(string) []history.Rule { return nil }}, // see judge
+	{
+		"meeting", short, []role{{"", nil, workload.Meet(party)}}, func(key string) []history.Rule {
+			return []history.Rule{history.Rounds(key, party)}
+		},
+	},
+	{
+		"gate", long, []role{{".keep", first, workload.Keep}, {".pass", nil, workload.Pass}}, func(string) []history.Rule {
+			return nil
+		},
+	}, // see judge
 }
 
 func several(w *workload.Worker, c *coord.Client) bool {
@@ -248,7 +272,8 @@ func (c checks) Violated(format string, args ...any)          { c.run.tally.prob
 func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
 	c.run.tally.last("return after the context's end", by)
 	if lag := c.run.lag(); by > promptly+lag {
-		c.run.tally.problem("%s: %s returned %v after its context ended, with %v; timers were late by %v", w.Name, what, by, err, lag)
+		c.run.tally.problem("%s: %s returned %v after its context ended, with %v; timers were late by %v", w.Name, what,
+			by, err, lag)
 	}
 }
 

@@ -31,7 +31,9 @@ func TestSoak(t *testing.T) {
 func TestRequestsThatTheServersCarryOutLateAreSeen(t *testing.T) {
 	begin := time.Now()
 	at := func(session int64, xid int32, ms int, path string) zktest.Transaction {
-		return zktest.Transaction{Session: session, Xid: xid, Time: begin.Add(time.Duration(ms) * time.Millisecond), Type: 2, Deleted: []string{path}}
+		return zktest.Transaction{
+			Session: session, Xid: xid, Time: begin.Add(time.Duration(ms) * time.Millisecond), Type: 2, Deleted: []string{path},
+		}
 	}
 	all := []zktest.Transaction{
 		at(1, 1, 0, ""), at(1, 3, 10, ""), at(2, 2, 20, ""), at(1, 2, 30, ""), // a goroutine overtook another

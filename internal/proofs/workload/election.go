@@ -27,7 +27,8 @@ func Campaign(w *Worker, c *coord.Client) bool {
 	term := g.Hold
 	if Chance(w.Rand, 0.5) {
 		saying := w.within(term.Context(context.Background()), w.share(0, 1))
-		saying.end("Proclaim", term.Proclaim(saying.ctx, []byte(w.Name+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
+		saying.end("Proclaim", term.Proclaim(saying.ctx, []byte(w.Name+", again")), coord.ErrLost, coord.ErrReleased,
+			coord.ErrUnconfirmed)
 	}
 	stay(w, c, g)
 	w.release("Campaign", func(ctx context.Context) error { return g.ReleaseBy(ctx, term.Resign) })

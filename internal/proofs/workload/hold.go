@@ -18,7 +18,9 @@ import (
 func Counter(key string) string { return path.Join(path.Dir(key), "counter-"+path.Base(key)) }
 
 // acquire records an acquisition.
-func acquire[H history.Holder](w *Worker, kind history.Kind, what string, f func(context.Context) (H, error), details ...history.Detail) (*history.Grant[H], bool) {
+func acquire[H history.Holder](
+	w *Worker, kind history.Kind, what string, f func(context.Context) (H, error), details ...history.Detail,
+) (*history.Grant[H], bool) {
 	c := w.call()
 	g, err := history.Acquire(w.Rec, w.Name, w.Key, kind, func() (H, error) { return f(c.ctx) }, details...)
 	c.end(what, err, coord.ErrBusy)
@@ -30,7 +32,10 @@ func acquire[H history.Holder](w *Worker, kind history.Kind, what string, f func
 }
 
 // occupy acquires, uses the hold for a while, and releases it.
-func occupy[H history.Holder](w *Worker, c *coord.Client, kind history.Kind, what string, f func(context.Context) (H, error), details ...history.Detail) bool {
+func occupy[H history.Holder](
+	w *Worker, c *coord.Client, kind history.Kind, what string, f func(context.Context) (H, error),
+	details ...history.Detail,
+) bool {
 	g, ok := acquire(w, kind, what, f, details...)
 	if ok {
 		stay(w, c, g)
@@ -50,7 +55,8 @@ func given[H history.Holder](g *history.Grant[H]) {
 func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 	end := time.Now().Add(w.hold(w.Rand))
 	h, one := any(g.Hold).(coord.Held)
-	writes := one && g.Of.Kind == history.Exclusive && h.Token() != 0 && Chance(w.Rand, 0.8) // a holder that does not write learns of a loss only by its watch
+	writes := one && g.Of.Kind == history.Exclusive && h.Token() != 0 &&
+		Chance(w.Rand, 0.8) // a holder that does not write learns of a loss only by its watch
 	if one && Chance(w.Rand, 0.3) {
 		defer w.readAllTheTime(c, h)()
 	}
@@ -186,7 +192,8 @@ func (w *Worker) increment(c *coord.Client, key string, h coord.Held) {
 		w.Wrote(key, history.Write{Zxid: results[0].Stat.Mzxid, Token: h.Token(), Value: value})
 	case errors.Is(err, coord.ErrUnconfirmed):
 		w.uncertain.Store(h.Node(), nil)
-	case !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) && ctx.Err() == nil:
+	case !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) &&
+		ctx.Err() == nil:
 		w.Violated("%s: a transaction failed: %v", w.Name, err)
 	}
 }

@@ -203,6 +203,7 @@ func Lease(limit int) Use {
 		if w.tries() {
 			what, f = "TryAcquireN", s.TryAcquireN
 		}
-		return occupy(w, c, history.Lease, what, func(ctx context.Context) (*hold.Set, error) { return f(ctx, n) }, history.Weight(n))
+		return occupy(w, c, history.Lease, what, func(ctx context.Context) (*hold.Set, error) { return f(ctx, n) },
+			history.Weight(n))
 	}
 }

@@ -47,7 +47,9 @@ var Meddlings = []Meddling{
 	{"rival of one ID", 3, true, (*Meddler).rival},
 }
 
-var rubbish = []string{"x", "", "{}", "null", `{"format":1}`, `{"format":1,"keys":["k0"],"owners":[0],"members":[{"id":"a","weight":-1}]}`}
+var rubbish = []string{
+	"x", "", "{}", "null", `{"format":1}`, `{"format":1,"keys":["k0"],"owners":[0],"members":[{"id":"a","weight":-1}]}`,
+}
 
 func (m *Meddler) writeOverPlan(ctx context.Context) bool {
 	_, err := m.Client.Set(ctx, m.Path+"/plan", []byte(rubbish[m.Rand.IntN(len(rubbish))]), -1)

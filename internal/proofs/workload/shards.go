@@ -106,7 +106,8 @@ func ShareKeys(n int) Use {
 		end()
 		ending.Wait()
 		m.over(err)
-		running.end("Run", err, coord.ErrUnconfirmed, shards.ErrDrainTimeout, shards.ErrReplaced, coord.ErrDisagree) // nil, too, if somebody has asked for the member
+		running.end("Run", err, coord.ErrUnconfirmed, shards.ErrDrainTimeout, shards.ErrReplaced,
+			coord.ErrDisagree) // nil, too, if somebody has asked for the member
 		return isClosed(first)
 	}
 }
@@ -117,7 +118,8 @@ func ShareKeys(n int) Use {
 func Reside(n int, opts ...shards.Option) Use {
 	return func(w *Worker, c *coord.Client) bool {
 		opts := append([]shards.Option{
-			shards.ID(w.Name), shards.DrainTimeout(w.share(0.1, 1)), shards.OnEvent(func(e shards.Event) { w.Count("shards: " + e.Kind) }),
+			shards.ID(w.Name), shards.DrainTimeout(w.share(0.1, 1)),
+			shards.OnEvent(func(e shards.Event) { w.Count("shards: " + e.Kind) }),
 		}, opts...)
 		if n > 0 {
 			opts = append(opts, shards.Keys(KeyNames(n)...))
@@ -134,7 +136,9 @@ func Reside(n int, opts ...shards.Option) Use {
 }
 
 func (w *Worker) sharing(s *shards.Shards, n int, begun func()) *shared {
-	m := &shared{Worker: w, s: s, had: map[string]coord.Held{}, begun: begun, moods: rand.New(rand.NewPCG(w.Rand.Uint64(), 0))}
+	m := &shared{
+		Worker: w, s: s, had: map[string]coord.Held{}, begun: begun, moods: rand.New(rand.NewPCG(w.Rand.Uint64(), 0)),
+	}
 	for _, lock := range KeysOf(w.Key, max(n, MostKeys)) {
 		m.begin(lock)
 	}

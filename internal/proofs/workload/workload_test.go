@@ -33,7 +33,8 @@ func (p *pretended) Release(context.Context) error { p.end(errors.New("released"
 
 func write(t *testing.T, w *Worker, token int64) *history.Grant[*pretended] {
 	t.Helper()
-	g, err := history.Acquire(w.Rec, w.Name, w.Key, history.Exclusive, func() (*pretended, error) { return pretend(), nil }, history.Token(token))
+	g, err := history.Acquire(w.Rec, w.Name, w.Key, history.Exclusive,
+		func() (*pretended, error) { return pretend(), nil }, history.Token(token))
 	require.NoError(t, err)
 	return g
 }

@@ -140,7 +140,8 @@ func TestAFlappingProxyCutsUntilStopped(t *testing.T) {
 	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) {
 		conn := client(t, w)
 		stop := w.Proxy().Flap(10*time.Millisecond, 50*time.Millisecond, 1)
-		zktest.Eventually(t, patience, func() bool { return w.Proxy().Stats().Cut >= 2 }, "the client is cut, comes back, is cut")
+		zktest.Eventually(t, patience, func() bool { return w.Proxy().Stats().Cut >= 2 },
+			"the client is cut, comes back, is cut")
 		require.GreaterOrEqual(t, stop(), 2)
 		require.Equal(t, stop(), w.Proxy().Stats().Cut, "a second stop gives the same answer")
 		zktest.Eventually(t, patience, func() bool { return conn.State() == zk.StateHasSession }, "the client comes back")
@@ -347,7 +348,8 @@ func TestSkipTimesAndWhereChooseTheVictims(t *testing.T) {
 		}
 		acl := zk.WorldACL(zk.PermAll)
 		for range 2 {
-			_, err := conn.Multi(&zk.CreateRequest{Path: w.Path("a"), Acl: acl}, &zk.SetDataRequest{Path: w.Path("a"), Version: -1},
+			_, err := conn.Multi(&zk.CreateRequest{Path: w.Path("a"), Acl: acl},
+				&zk.SetDataRequest{Path: w.Path("a"), Version: -1},
 				&zk.CreateRequest{Path: w.Path("b"), Acl: acl}, &zk.DeleteRequest{Path: w.Path("b"), Version: -1},
 				&zk.CheckVersionRequest{Path: w.Path("a"), Version: -1}, &zk.DeleteRequest{Path: w.Path("a"), Version: -1})
 			require.NoError(t, err)

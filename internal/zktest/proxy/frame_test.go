@@ -45,10 +45,12 @@ func TestAPacketNamesTheNodesItIsAbout(t *testing.T) {
 		op    int32
 		paths []string
 	}{
-		"create":     {packet(1, int(OpCreate), "/a", "data"), OpCreate, []string{"/a"}},
-		"ping":       {packet(-2, int(OpPing)), OpPing, nil},
-		"setWatches": {packet(-8, int(OpSetWatches), int64(9), 2, "/d1", "/d2", 0, 1, "/c"), OpSetWatches, []string{"/d1", "/d2", "/c"}},
-		"multi":      {multi, OpMulti, []string{"/ttl", "/created", "/set", "/checked"}},
+		"create": {packet(1, int(OpCreate), "/a", "data"), OpCreate, []string{"/a"}},
+		"ping":   {packet(-2, int(OpPing)), OpPing, nil},
+		"setWatches": {
+			packet(-8, int(OpSetWatches), int64(9), 2, "/d1", "/d2", 0, 1, "/c"), OpSetWatches, []string{"/d1", "/d2", "/c"},
+		},
+		"multi": {multi, OpMulti, []string{"/ttl", "/created", "/set", "/checked"}},
 	} {
 		f := parseRequest(c.body)
 		require.Equal(t, c.op, f.Op, name)
@@ -58,7 +60,9 @@ func TestAPacketNamesTheNodesItIsAbout(t *testing.T) {
 
 func TestAPathCoversWhatIsBelowItButNoNamesake(t *testing.T) {
 	f := &Frame{Paths: []string{"/a/b", "/c"}}
-	for path, want := range map[string]bool{"/a": true, "/a/b": true, "/c": true, "/": true, "/a/": false, "/a/b/c": false, "/b": false} {
+	for path, want := range map[string]bool{
+		"/a": true, "/a/b": true, "/c": true, "/": true, "/a/": false, "/a/b/c": false, "/b": false,
+	} {
 		require.Equal(t, want, f.about(path), path)
 	}
 }

@@ -33,7 +33,8 @@ func build(t *testing.T) (archive, digest string) {
 	t.Helper()
 	dir := t.TempDir()
 	command := filepath.Join(dir, "zkcoord")
-	compile := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", command, "./cmd/zkcoord")
+	compile := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", command,
+		"./cmd/zkcoord")
 	compile.Dir, compile.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -48,7 +49,8 @@ func build(t *testing.T) (archive, digest string) {
 	}
 	zones := filepath.Join(strings.TrimSpace(string(goroot)), "lib", "time", "zoneinfo.zip")
 	archive = filepath.Join(dir, "image.tar")
-	is, err := write(archive, version, "c0ffee", "1700000000", zones, []string{runtime.GOARCH + "=" + command, other + "=" + command})
+	is, err := write(archive, version, "c0ffee", "1700000000", zones,
+		[]string{runtime.GOARCH + "=" + command, other + "=" + command})
 	if err != nil {
 		t.Fatal(err)
 	}

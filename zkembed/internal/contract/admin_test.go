@@ -71,8 +71,11 @@ func TestTheAdminServerTellsWhatARealOneDoes(t *testing.T) {
 	ours.use(t)
 	theirs.use(t)
 	for command, figures := range map[string][]string{
-		"ruok": nil, "isro": {"read_only"}, "is_read_only": nil, "stat": {"node_count"}, "stats": nil, "srvr": {"node_count", "read_only"},
-		"server_stats": nil, "cons": nil, "connections": nil, "mntr": {"znode_count", "ephemerals_count", "watch_count", "server_state"},
+		"ruok": nil, "isro": {"read_only"}, "is_read_only": nil, "stat": {"node_count"}, "stats": nil,
+		"srvr":         {"node_count", "read_only"},
+		"server_stats": nil, "cons": nil, "connections": nil, "mntr": {
+			"znode_count", "ephemerals_count", "watch_count", "server_state",
+		},
 		"monitor": nil, "conf": nil, "config": nil, "configuration": nil, "env": nil, "envi": nil, "environment": nil,
 		"wchs": {"num_connections", "num_paths", "num_total_watches"}, "watch_summary": nil, "nope": nil,
 	} {

@@ -122,7 +122,8 @@ func (s *side) do(t *testing.T, st step) string {
 	case doReconnect:
 		s.conns[st.client] = c.again(t)
 		_ = c.nc.Close()
-		return fmt.Sprintf("reconnected timeout=%d same=%t", s.conns[st.client].timeout, s.conns[st.client].session == c.session)
+		return fmt.Sprintf("reconnected timeout=%d same=%t", s.conns[st.client].timeout,
+			s.conns[st.client].session == c.session)
 	case doRestart:
 		r, err := c.call(opClose, nil)
 		require.NoError(t, err, s.name)
@@ -195,7 +196,8 @@ func TestRandomOperationsHaveTheSameEffectsAsOnARealServer(t *testing.T) {
 		eventsA, eventsB := a.events(st.client, !unordered[st.client]), b.events(st.client, !unordered[st.client])
 		unordered[st.client] = false
 		if gotA != gotB || eventsA != eventsB {
-			t.Fatalf("seed %d, step %d: the servers differ at\nclient%d %s\nembedded: %s\n          events %s\nreal:     %s\n          events %s\nlast steps:\n%s",
+			t.Fatalf(
+				"seed %d, step %d: the servers differ at\nclient%d %s\nembedded: %s\n          events %s\nreal:     %s\n          events %s\nlast steps:\n%s",
 				seed, i, st.client, st.text, gotA, eventsA, gotB, eventsB, strings.Join(past, "\n"))
 		}
 		g.Learn(gotA)

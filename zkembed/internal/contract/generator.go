@@ -83,7 +83,9 @@ func (g *Generator) acl() []acl {
 	case 4:
 		return nil
 	case 5:
-		return []acl{{31, pick(g, "world", "digest", "ip", "nosuch", ""), pick(g, "", "x", "a:b:c", "1.2.3", "1.2.3.4/33", "a:", ":a")}}
+		return []acl{
+			{31, pick(g, "world", "digest", "ip", "nosuch", ""), pick(g, "", "x", "a:b:c", "1.2.3", "1.2.3.4/33", "a:", ":a")},
+		}
 	case 6:
 		return []acl{{31, "world", "anyone"}, {31, "world", "anyone"}, {perms, "digest", digestU}}
 	case 7, 8:
@@ -124,7 +126,8 @@ func (g *Generator) create(inMulti bool) part {
 	case g.chance(8):
 		op, body = opContainer, create(path, g.data(), g.acl(), container)
 	case g.chance(8):
-		op, body = opTTL, createTTL(path, g.data(), g.acl(), pick[int32](g, ttlNode, ttlSeq), pick[int64](g, 1, 1000, 1<<40-1, 1<<40, 0, -1, -5))
+		op, body = opTTL, createTTL(path, g.data(), g.acl(), pick[int32](g, ttlNode, ttlSeq),
+			pick[int64](g, 1, 1000, 1<<40-1, 1<<40, 0, -1, -5))
 	}
 	return part{op, body}
 }
@@ -205,7 +208,9 @@ func (g *Generator) rare() part {
 	case 4:
 		return part{opSetWatches, enc{}.i64(g.since()).strs(g.paths()).strs(g.paths()).strs(g.paths())}
 	case 5:
-		return part{opSetWatches2, enc{}.i64(g.since()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths())}
+		return part{
+			opSetWatches2, enc{}.i64(g.since()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths()),
+		}
 	case 6:
 		return part{opGetEphemerals, enc{}.str(pick(g, "", "/", g.path()))}
 	case 7:

@@ -33,7 +33,11 @@ func TestEveryWriteTakesAZxidAndNoReadDoes(t *testing.T) {
 			{opDelete, versioned(s.path("none"), -1), errNoNode, 1},
 			{opCheck, versioned(s.path("a"), 99), errBadVersion, 1},
 			{opMulti, multi(nil), 0, 1},
-			{opMulti, multi([]part{{opSetData, setData(s.path("a"), nil, -1)}, {opSetData, setData(s.path("a"), nil, -1)}}), 0, 1},
+			{
+				opMulti, multi([]part{
+					{opSetData, setData(s.path("a"), nil, -1)}, {opSetData, setData(s.path("a"), nil, -1)},
+				}), 0, 1,
+			},
 		} {
 			before := c.zxid
 			got, err := c.call(r.op, r.body)
@@ -243,7 +247,8 @@ func TestListingsCountAndNameTheRightNodes(t *testing.T) {
 		require.EqualValues(t, 6, c.must(t, opAllChildren, enc{}.str(s.root)).i32())
 		require.Len(t, c.must(t, opGetEphemerals, enc{}.str(s.path("a/"))).strs(), 3)
 		require.Len(t, c.must(t, opGetEphemerals, enc{}.str(s.path("a"))).strs(), 4)
-		require.ElementsMatch(t, []string{"0", "1", "2", "other"}, c.must(t, opGetChildren, watched(s.path("a"), false)).strs())
+		require.ElementsMatch(t, []string{"0", "1", "2", "other"},
+			c.must(t, opGetChildren, watched(s.path("a"), false)).strs())
 		d := c.must(t, opGetChildren2, watched(s.path("a"), false))
 		require.Len(t, d.strs(), 4)
 		require.Equal(t, c.stat(t, s.path("a")), d.stat())
@@ -301,7 +306,8 @@ func TestAnAddressOpensANodeToItsNetwork(t *testing.T) {
 			require.Equal(t, code, c.code(t, opGetData, watched(name, false)), id)
 		}
 		for _, id := range []string{"", "1.2.3", "1.2.3.4/33", "x", "::1", "::/64", "fe80::1%1", "::ffff:127.0.0.1"} {
-			require.EqualValues(t, errInvalidACL, c.code(t, opCreate, create(s.path("x"), nil, []acl{{31, "ip", id}}, persistent)), id)
+			require.EqualValues(t, errInvalidACL,
+				c.code(t, opCreate, create(s.path("x"), nil, []acl{{31, "ip", id}}, persistent)), id)
 		}
 	})
 }

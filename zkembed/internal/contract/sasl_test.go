@@ -20,7 +20,8 @@ import (
 func eachBySASL(t *testing.T, promise func(t *testing.T, addr string)) {
 	t.Run("embedded", func(t *testing.T) {
 		zktest.Require(t, zktest.Embedded)
-		s, err := zkembed.Start(zkembed.WithSessionTimeouts(0, patience), zkembed.WithSASL(map[string]string{"bob": "open sesame", "jürgen": "größe"}))
+		s, err := zkembed.Start(zkembed.WithSessionTimeouts(0, patience),
+			zkembed.WithSASL(map[string]string{"bob": "open sesame", "jürgen": "größe"}))
 		require.NoError(t, err)
 		defer func() { _ = s.Close() }()
 		promise(t, s.Addr())
@@ -32,7 +33,8 @@ func eachBySASL(t *testing.T, promise func(t *testing.T, addr string)) {
 	org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="open sesame" user_jürgen="größe";
 };
 `), 0o600))
-		server := zktest.RequireReal(t, zktest.WithProperty("java.security.auth.login.config", file), zktest.WithProperty("file.encoding", "UTF-8"),
+		server := zktest.RequireReal(t, zktest.WithProperty("java.security.auth.login.config", file),
+			zktest.WithProperty("file.encoding", "UTF-8"),
 			zktest.WithConfig("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"))
 		promise(t, server.Addr())
 	})
@@ -58,7 +60,8 @@ func (a answer) of(nonce string) (token, rspauth string) {
 	proof := func(begins string) string {
 		return inHex(inHex(first) + ":" + nonce + ":00000001:" + cnonce + ":auth:" + inHex(begins+a.uri))
 	}
-	token = fmt.Sprintf(`charset=utf-8,username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="%s",digest-uri="%s",maxbuf=65536,response=%s,qop=%s%s`,
+	token = fmt.Sprintf(
+		`charset=utf-8,username="%s",realm="%s",nonce="%s",nc=00000001,cnonce="%s",digest-uri="%s",maxbuf=65536,response=%s,qop=%s%s`,
 		a.user, a.realm, nonce, cnonce, a.uri, proof("AUTHENTICATE:"), a.qop, as)
 	return token, "rspauth=" + proof(":")
 }
@@ -124,7 +127,8 @@ func TestBySASLAPasswordIsAnIdentityAndAnotherIsRefused(t *testing.T) {
 		}
 		c := connect()
 		token, _ := bob.of("of no challenge")
-		require.Regexp(t, nonces, string(c.must(t, opSASL, enc{}.buf([]byte(token))).buf()), "the first request is answered with a challenge")
+		require.Regexp(t, nonces, string(c.must(t, opSASL, enc{}.buf([]byte(token))).buf()),
+			"the first request is answered with a challenge")
 		require.EqualValues(t, errAuthFailed, c.code(t, opSASL, enc{}.buf([]byte(token))))
 		require.EqualValues(t, errAuthFailed, owner.code(t, opSASL, enc{}.buf([]byte(proof))), "it was proved before")
 	})

@@ -27,10 +27,17 @@ type certificates struct {
 }
 
 func newCertificates(t *testing.T) (c certificates) {
-	c.ca = coordtest.Certificate(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	c.server = coordtest.Certificate(t, c.ca, &x509.Certificate{Subject: pkix.Name{CommonName: "zk1"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	c.ca = coordtest.Certificate(t, nil,
+		&x509.Certificate{
+			Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		})
+	c.server = coordtest.Certificate(t, c.ca,
+		&x509.Certificate{Subject: pkix.Name{CommonName: "zk1"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	c.client = coordtest.Certificate(t, c.ca, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "billing, 1", OrganizationalUnit: []string{"Sales"}, Organization: []string{"Example"}, Country: []string{"DE"}},
+		Subject: pkix.Name{
+			CommonName: "billing, 1", OrganizationalUnit: []string{"Sales"}, Organization: []string{"Example"},
+			Country: []string{"DE"},
+		},
 	})
 	c.pool = x509.NewCertPool()
 	c.pool.AddCert(c.ca.Leaf)
@@ -122,14 +129,16 @@ func TestByTLSACertificateIsAnIdentityAndOthersAreRefused(t *testing.T) {
 		const subject = `CN=billing\, 1,OU=Sales,O=Example,C=DE`
 		billing, err := dialTLS(t, secure, certs, certs.client)
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprintf("%q", []string{"ip=127.0.0.1", "x509=" + subject}), decode(opWhoAmI, billing.must(t, opWhoAmI, nil)))
+		require.Equal(t, fmt.Sprintf("%q", []string{"ip=127.0.0.1", "x509=" + subject}),
+			decode(opWhoAmI, billing.must(t, opWhoAmI, nil)))
 		billing.must(t, opCreate, create("/own", nil, []acl{{31, "auth", ""}}, persistent))
 		require.Equal(t, []acl{{31, "x509", subject}}, billing.must(t, opGetACL, enc{}.str("/own")).acls())
 
 		other := greet(t, plain, hello{timeout: int32(patience.Milliseconds())})
 		require.EqualValues(t, errNoAuth, other.code(t, opGetData, watched("/own", false)))
 		other.must(t, opCreate, create("/for-billing", nil, []acl{{1, "x509", subject}}, persistent))
-		require.EqualValues(t, errInvalidACL, other.code(t, opCreate, create("/x", nil, []acl{{31, "x509", "billing"}}, persistent)))
+		require.EqualValues(t, errInvalidACL,
+			other.code(t, opCreate, create("/x", nil, []acl{{31, "x509", "billing"}}, persistent)))
 		require.EqualValues(t, errNoAuth, other.code(t, opGetData, watched("/for-billing", false)))
 		billing.must(t, opGetData, watched("/for-billing", false))
 		require.EqualValues(t, errNoAuth, billing.code(t, opSetData, setData("/for-billing", nil, -1)))
@@ -144,6 +153,7 @@ func TestByTLSACertificateIsAnIdentityAndOthersAreRefused(t *testing.T) {
 
 func TestWithoutTLSThereAreNoSubjectsInACLs(t *testing.T) {
 	each(t, func(t *testing.T, s target, c *raw) {
-		require.EqualValues(t, errInvalidACL, c.code(t, opCreate, create(s.path("x"), nil, []acl{{31, "x509", "CN=x"}}, persistent)))
+		require.EqualValues(t, errInvalidACL,
+			c.code(t, opCreate, create(s.path("x"), nil, []acl{{31, "x509", "CN=x"}}, persistent)))
 	})
 }

@@ -40,7 +40,9 @@ func TestAPacketBeyondTheLimitEndsTheConnection(t *testing.T) {
 
 func TestAMalformedRequestFailsAndTheConnectionLives(t *testing.T) {
 	each(t, func(t *testing.T, s target, c *raw) {
-		for _, op := range []int32{opCreate, opDelete, opSetData, opGetData, opExists, opGetChildren, opMulti, opSetWatches, opSetACL, opAddWatch} {
+		for _, op := range []int32{
+			opCreate, opDelete, opSetData, opGetData, opExists, opGetChildren, opMulti, opSetWatches, opSetACL, opAddWatch,
+		} {
 			for _, b := range []enc{nil, enc{}.i32(-7), enc{}.i32(1 << 30), enc{}.str(s.root)[:3]} {
 				r, err := c.call(op, b)
 				require.NoError(t, err, "op %d body %q", op, b)
@@ -74,7 +76,10 @@ func TestFourLetterWordsAnswerAsOperatorsKnowThem(t *testing.T) {
 		for w, lines := range map[string][]string{
 			"srvr": {"Zookeeper version: 3.8.0", "Mode: standalone", "Zxid: 0x", "Node count: "},
 			"stat": {"Zookeeper version: 3.8.0", "Clients:", "Mode: standalone"},
-			"mntr": {"zk_version\t3.8.0", "zk_server_state\tstandalone", "zk_watch_count\t1", "zk_num_alive_connections\t", "zk_ephemerals_count\t0"},
+			"mntr": {
+				"zk_version\t3.8.0", "zk_server_state\tstandalone", "zk_watch_count\t1", "zk_num_alive_connections\t",
+				"zk_ephemerals_count\t0",
+			},
 			"conf": {"tickTime=200", "minSessionTimeout=200", "maxSessionTimeout=600000", "clientPort="},
 			"envi": {"zookeeper.version=3.8.0"},
 			"cons": {"127.0.0.1", "queued=0,recved=", "sid=0x"},
@@ -228,7 +233,9 @@ func nullsInACLs(path string) nulls {
 		if code == errInvalidACL {
 			inMulti = 0 // its result says so
 		}
-		all["multi, id of "+scheme] = asked{opMulti, multi([]part{{opCreate, id(at("multi").null(), scheme).i32(0)}}), inMulti}
+		all["multi, id of "+scheme] = asked{
+			opMulti, multi([]part{{opCreate, id(at("multi").null(), scheme).i32(0)}}), inMulti,
+		}
 	}
 	scheme := enc{}.i32(1).i32(31).null().str("anyone")
 	all["setACL, scheme"] = asked{opSetACL, append(enc{}.str(path), scheme...).i32(-1), errInvalidACL}

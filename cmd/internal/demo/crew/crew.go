@@ -194,7 +194,9 @@ func Tell(out io.Writer, message any) {
 
 // Orders returns a context that ends when in does, since the parent has closed
 // it or is gone, and the lines that the parent writes.
-func Orders(parent context.Context, in io.Reader) (ctx context.Context, orders <-chan string, cancel context.CancelFunc) {
+func Orders(
+	parent context.Context, in io.Reader,
+) (ctx context.Context, orders <-chan string, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(parent)
 	lines := make(chan string)
 	go func() {

@@ -62,7 +62,9 @@ func TestEverybodyCanUseThePage(t *testing.T) {
 	b := browse(t, ctx)
 	for _, scheme := range []string{"light", "dark"} {
 		b.do(chromedp.EmulateViewport(width, height), emulate(scheme), chromedp.Navigate("about:blank"))
-		b.do(chromedp.Navigate(p.url + "#r=1&open=/shop/backup&open=/shop/mail&open=/shop/regions&open=/shop/reports&open=/shop/licence&open=/shop/batch&open=/shop/migrations"))
+		b.do(chromedp.Navigate(
+			p.url +
+				"#r=1&open=/shop/backup&open=/shop/mail&open=/shop/regions&open=/shop/reports&open=/shop/licence&open=/shop/batch&open=/shop/migrations"))
 		b.await(`document.querySelectorAll("#rows table").length > 6 && !document.querySelector("#circling").hidden`)
 		fits(b)
 		value[bool](b, `document.querySelector("#legend").open = true`)

@@ -35,7 +35,8 @@ func TestTheTicksOfAScheduleShowWhichSlotsRanFailedWereLateOrLeftOut(t *testing.
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	b := browse(t, ctx)
-	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url+"#r=1&open=/shop/reports"))
+	b.do(chromedp.EmulateViewport(width, height),
+		chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url+"#r=1&open=/shop/reports"))
 	c, err := cron.New(newWorker(t, ctx, servers, "scheduler").Client, "/shop/reports", often{}, cron.CatchUp(2, 0))
 	require.NoError(t, err)
 	type run struct{ at, begun time.Time }
@@ -68,9 +69,12 @@ func TestTheTicksOfAScheduleShowWhichSlotsRanFailedWereLateOrLeftOut(t *testing.
 	b.await(`document.querySelector("#rows .body .tick[data-state=running]") !== null`)
 	running.Wait()
 	runs := func(states string) []string {
-		return value[[]string](b, `[...document.querySelectorAll("#rows .body .tick")].filter((t) => `+states+`.includes(t.dataset.state)).map((t) => t.dataset.key).sort()`)
+		return value[[]string](b,
+			`[...document.querySelectorAll("#rows .body .tick")].filter((t) => `+states+
+				`.includes(t.dataset.state)).map((t) => t.dataset.key).sort()`)
 	}
-	b.await(`document.querySelectorAll("#rows .body .tick").length >= 4 && !document.querySelector("#rows .body .tick[data-state=running]")`)
+	b.await(
+		`document.querySelectorAll("#rows .body .tick").length >= 4 && !document.querySelector("#rows .body .tick[data-state=running]")`)
 	var keys []string
 	for _, r := range record {
 		keys = append(keys, cron.Key(r.at))
@@ -86,14 +90,17 @@ func TestTheTicksOfAScheduleShowWhichSlotsRanFailedWereLateOrLeftOut(t *testing.
 		}
 	}
 	require.NotEmpty(t, late)
-	require.Equal(t, late, value[[]string](b, `[...document.querySelectorAll("#rows .body .tick[data-late]")].map((t) => t.dataset.key).sort()`))
+	require.Equal(t, late,
+		value[[]string](b, `[...document.querySelectorAll("#rows .body .tick[data-late]")].map((t) => t.dataset.key).sort()`))
 
 	marks := value[[]leftOut](b, leftOutMarks)
 	missed := 0
 	for i := range record[1:] {
 		for _, at := range slotsBetween(record[i].at, record[i+1].at) {
 			missed++
-			require.True(t, slices.ContainsFunc(marks, func(m leftOut) bool { return m.After < seconds(at) && seconds(at) < m.Until+0.001 }), "%v was left out: %v", at, marks)
+			require.True(t,
+				slices.ContainsFunc(marks, func(m leftOut) bool { return m.After < seconds(at) && seconds(at) < m.Until+0.001 }),
+				"%v was left out: %v", at, marks)
 		}
 	}
 	require.Positive(t, missed)
@@ -103,5 +110,6 @@ func TestTheTicksOfAScheduleShowWhichSlotsRanFailedWereLateOrLeftOut(t *testing.
 	require.Zero(t, missed, "as many as were left out: %v", marks)
 	b.shows("#rows .body table", "left out, before")
 	next := slotsBetween(record[len(record)-1].at, time.Now().Add(time.Minute))[0]
-	require.InDelta(t, seconds(next), value[float64](b, `Number(document.querySelector("#rows .body .next").dataset.next)`), 0.001)
+	require.InDelta(t, seconds(next),
+		value[float64](b, `Number(document.querySelector("#rows .body .next").dataset.next)`), 0.001)
 }

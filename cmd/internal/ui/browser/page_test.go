@@ -109,14 +109,16 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
-	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx, servers, hostile)
+	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx,
+		servers, hostile)
 	held := <-billing.acquire(ctx, "/locks/backup")
 	require.NotNil(t, held)
 	require.NotNil(t, <-evil.acquire(ctx, "/<img src=x onerror=alert(3)>"))
 
 	b := browse(t, ctx)
 	console := grumbles(b)
-	b.do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Navigate(p.url+"#open=/locks/backup"))
+	b.do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch),
+		chromedp.Navigate(p.url+"#open=/locks/backup"))
 	b.shows("#state", "live")
 	b.shows("#rows", "/locks/backup")
 	b.shows("#rows", "billing ")
@@ -137,7 +139,8 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 
 	const button = `//tr[contains(., %q)]//button[. = %q]`
 	const inDialog = `//dialog[@id = "node"]//*[. = %q]`
-	require.Equal(t, 1, value[int](b, `document.querySelectorAll("#rows .body button.revoke").length`), "only beside the holder")
+	require.Equal(t, 1, value[int](b, `document.querySelectorAll("#rows .body button.revoke").length`),
+		"only beside the holder")
 	require.Zero(t, value[int](b, `document.querySelectorAll("#rows button.break").length`), "beside nobody")
 	b.click(button, "report", "details")
 	b.shows("#node", "/locks/backup/_c_")
@@ -258,24 +261,30 @@ func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
 		_, _ = w.Write([]byte("<title>another site</title>"))
 	}))
 	defer site.Close()
-	target, err := json.Marshal(map[string]string{"path": "/l", "node": held.Node(), "session": fmt.Sprintf("%#x", held.Session())})
+	target, err := json.Marshal(map[string]string{
+		"path": "/l", "node": held.Node(), "session": fmt.Sprintf("%#x", held.Session()),
+	})
 	require.NoError(t, err)
 	b := browse(t, ctx)
 	b.do(chromedp.Navigate(site.URL))
-	for _, from := range []string{"", strings.Replace(site.URL, "127.0.0.1", "localhost", 1)} { // the same site by its address; another
+	for _, from := range []string{
+		"", strings.Replace(site.URL, "127.0.0.1", "localhost", 1),
+	} { // the same site by its address; another
 		if from != "" {
 			b.do(chromedp.Navigate(from))
 		}
 		try := func(path, options string) string {
 			const code = `fetch(%q, %s).then((a) => a.type === "opaque" ? "opaque" : "read", () => "refused")`
-			what, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(code, p.url+path, options), chromedp.EvalAwaitPromise))
+			what, err := chromedp.Run(b.ctx,
+				chromedp.Evaluate[string](fmt.Sprintf(code, p.url+path, options), chromedp.EvalAwaitPromise))
 			require.NoError(t, err)
 			return what
 		}
 		body := fmt.Sprintf(`body: %q`, target)
 		require.Equal(t, "refused", try("look", `{}`))
 		require.Equal(t, "refused", try("look", `{mode: "no-cors"}`), "not even without reading it")
-		require.Equal(t, "refused", try("act/break", `{method: "POST", headers: {"Content-Type": "application/json"}, `+body+`}`))
+		require.Equal(t, "refused",
+			try("act/break", `{method: "POST", headers: {"Content-Type": "application/json"}, `+body+`}`))
 		require.Equal(t, "refused", try("act/break", `{method: "POST", mode: "no-cors", `+body+`}`))
 	}
 	require.NoError(t, held.Err())
@@ -311,7 +320,8 @@ func withBinary(run func() int) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "zkcoord")
 	build := exec.Command("go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", binary, "./cmd/zkcoord")
-	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it
+	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(),
+		"CGO_ENABLED=0") // as scripts/dist.sh has it
 	if err := build.Run(); err != nil {
 		panic(err)
 	}
@@ -322,7 +332,8 @@ func withBinary(run func() int) int {
 func serve(t *testing.T, ctx context.Context, servers string, args ...string) *program {
 	t.Helper()
 	p := &program{}
-	p.cmd = exec.CommandContext(ctx, binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
+	p.cmd = exec.CommandContext(ctx, binary,
+		append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
 	p.cmd.Stderr = os.Stderr
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -353,7 +364,8 @@ func browse(t *testing.T, ctx context.Context) tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "Chromium is needed: make deps installs it, with what else the tests need")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(patience))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.WSURLReadTimeout(patience))
 	// Chromium has no sandbox for root, nor for a user who may make no
 	// namespace.
 	if os.Geteuid() == 0 || exec.Command("unshare", "-U", "true").Run() != nil {
@@ -388,7 +400,8 @@ func (b tab) await(expression string, args ...any) {
 		select {
 		case <-next.C:
 		case <-until:
-			require.FailNow(b.t, "it does not come true", "%s\non the page:\n%s", expression, value[string](b, `document.body.textContent`))
+			require.FailNow(b.t, "it does not come true", "%s\non the page:\n%s", expression,
+				value[string](b, `document.body.textContent`))
 		}
 	}
 }

@@ -38,7 +38,8 @@ func TestTheBarsOfATimelineAreWhatTheTestDid(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	b := browse(t, ctx)
-	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(serve(t, ctx, servers, "--every", "100ms").url+"#r=1&open=/shop/backup"))
+	b.do(chromedp.EmulateViewport(width, height),
+		chromedp.Navigate(serve(t, ctx, servers, "--every", "100ms").url+"#r=1&open=/shop/backup"))
 	clients := map[string]worker{}
 	for _, name := range []string{"billing", "report"} {
 		clients[name] = newWorker(t, ctx, servers, name)
@@ -65,7 +66,8 @@ func TestTheBarsOfATimelineAreWhatTheTestDid(t *testing.T) {
 	}
 
 	const clocks = 0.002 // milliseconds are rounded
-	bars := value[[]bar](b, `[...document.querySelectorAll("#rows .body .hold, #rows .body .gap")].map(({ dataset: d }) => ({ Owner: d.owner, Begin: d.begin, End: d.end ?? "", How: d.how, Nobody: d.nobody ?? "" }))`)
+	bars := value[[]bar](b,
+		`[...document.querySelectorAll("#rows .body .hold, #rows .body .gap")].map(({ dataset: d }) => ({ Owner: d.owner, Begin: d.begin, End: d.end ?? "", How: d.how, Nobody: d.nobody ?? "" }))`)
 	var holds []bar
 	for _, one := range bars {
 		switch {
@@ -75,7 +77,8 @@ func TestTheBarsOfATimelineAreWhatTheTestDid(t *testing.T) {
 			_, from := span(t, one.Begin)
 			to, _ := span(t, one.End)
 			for _, was := range record {
-				require.False(t, from < to && from < seconds(was.freed)-clocks && seconds(was.granted)+clocks < to, "%v held it in the gap %v", was, one)
+				require.False(t, from < to && from < seconds(was.freed)-clocks && seconds(was.granted)+clocks < to,
+					"%v held it in the gap %v", was, one)
 			}
 		}
 	}
@@ -89,7 +92,9 @@ func TestTheBarsOfATimelineAreWhatTheTestDid(t *testing.T) {
 		require.LessOrEqual(t, from, seconds(was.settled)+clocks)
 		require.GreaterOrEqual(t, to, seconds(was.freed)-clocks)
 	}
-	require.Equal(t, len(bars), value[int](b, `[...document.querySelectorAll("#rows .body table")].find((t) => t.caption.textContent.startsWith("Who held it")).tBodies[0].rows.length`), "the table says the same")
+	require.Equal(t, len(bars),
+		value[int](b,
+			`[...document.querySelectorAll("#rows .body table")].find((t) => t.caption.textContent.startsWith("Who held it")).tBodies[0].rows.length`), "the table says the same")
 }
 
 func TestTheFiltersAndTheSearchAreInTheAddress(t *testing.T) {
@@ -135,7 +140,9 @@ func TestAThousandPathsAreDrawnAndARefreshSendsLittle(t *testing.T) {
 		dir := fmt.Sprintf("/many/l%03d", n)
 		require.NoError(t, w.EnsureDir(ctx, dir))
 		for i := range contenders {
-			require.NoError(t, w.Create(ctx, fmt.Sprintf("%s/_c_00000000-0000-4000-8000-%012d-lock-%010d", dir, i, i), []byte(fmt.Sprintf("owner %d", i))))
+			require.NoError(t,
+				w.Create(ctx, fmt.Sprintf("%s/_c_00000000-0000-4000-8000-%012d-lock-%010d", dir, i, i),
+					[]byte(fmt.Sprintf("owner %d", i))))
 		}
 	}
 	b := browse(t, ctx)
@@ -147,9 +154,13 @@ func TestAThousandPathsAreDrawnAndARefreshSendsLittle(t *testing.T) {
 	processor, err := chromedp.Run(b.ctx, processorTime)
 	require.NoError(t, err)
 	b.await(`document.querySelectorAll("#rows > li").length === %d`, paths)
-	b.await(`performance.getEntriesByType("resource").filter((e) => e.name.includes("look?has=") && !e.name.endsWith("has=0")).length > 2`)
-	sizes := value[[]int](b, `performance.getEntriesByType("resource").filter((e) => e.name.includes("look?has=")).map((e) => e.decodedBodySize)`)
-	require.Equal(t, 1, value[int](b, `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("has=0")).length`), "the page takes what it has asked for while it loads")
+	b.await(
+		`performance.getEntriesByType("resource").filter((e) => e.name.includes("look?has=") && !e.name.endsWith("has=0")).length > 2`)
+	sizes := value[[]int](b,
+		`performance.getEntriesByType("resource").filter((e) => e.name.includes("look?has=")).map((e) => e.decodedBodySize)`)
+	require.Equal(t, 1,
+		value[int](b, `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("has=0")).length`),
+		"the page takes what it has asked for while it loads")
 	shares := value[map[string]float64](b, `(() => {
 		const [look] = performance.getEntriesByType("resource").filter((e) => e.name.endsWith("has=0"));
 		const first = performance.getEntriesByName("first picture")[0].startTime, [drawing] = performance.getEntriesByName("drawing");
@@ -165,7 +176,8 @@ func countProcessorTime(ctx context.Context, target *chromedp.Target) error {
 	if _, err := cdp.Call(ctx, target, performance.Disable, cdp.Empty{}); err != nil {
 		return err
 	}
-	_, err := cdp.Call(ctx, target, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	_, err := cdp.Call(ctx, target, performance.Enable,
+		performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
 	return err
 }
 

@@ -27,7 +27,8 @@ func TestThePageShowsWhoIsInADoubleBarrierAndWhoIsMissingSinceWhen(t *testing.T)
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	b := browse(t, ctx)
-	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url+"#r=1&open=/shop/batch"))
+	b.do(chromedp.EmulateViewport(width, height),
+		chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url+"#r=1&open=/shop/batch"))
 	clients := map[string]worker{}
 	for _, name := range []string{"load", "match", "send"} {
 		clients[name] = newWorker(t, ctx, servers, name)
@@ -51,7 +52,8 @@ func TestThePageShowsWhoIsInADoubleBarrierAndWhoIsMissingSinceWhen(t *testing.T)
 			for _, name := range names {
 				is[name] = true
 			}
-			zktest.Eventually(t, soon, func() bool { return fmt.Sprint(seated(b, state)) == fmt.Sprint(is) }, "%s: %v, on the page %v", state, names, seated(b, state))
+			zktest.Eventually(t, soon, func() bool { return fmt.Sprint(seated(b, state)) == fmt.Sprint(is) },
+				"%s: %v, on the page %v", state, names, seated(b, state))
 		}
 	}
 	load, match := enter("load"), enter("match")

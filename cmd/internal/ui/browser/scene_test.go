@@ -123,7 +123,8 @@ func (s *scene) queues() {
 	mail, orders := must(queue.New(s.client("web"), "/shop/mail")), must(queue.New(s.client("web"), "/shop/orders"))
 	s.loop(func(n int) error {
 		s.pause(0.4)
-		return errors.Join(mail.Put(s.ctx, fmt.Appendf(nil, `{"to": "customer %d"}`, n)), orders.Put(s.ctx, fmt.Appendf(nil, "order %d", n)))
+		return errors.Join(mail.Put(s.ctx, fmt.Appendf(nil, `{"to": "customer %d"}`, n)),
+			orders.Put(s.ctx, fmt.Appendf(nil, "order %d", n)))
 	})
 	for path, pace := range map[string]float64{"/shop/mail": 1.1, "/shop/orders": 0.2} {
 		q := must(queue.New(s.client("worker-1"), path))
@@ -247,8 +248,13 @@ func takePictures(t *testing.T) {
 		hash string
 	}{
 		desktop: {1100, 1000, "#r=1"}, phone: {width, 900, "#r=1&f=waited"},
-		filepath.Join(os.TempDir(), "ui-open.png"): {1100, 2600, "#r=1&s=path&open=/shop/backup&open=/shop/mail&open=/shop/regions&open=/shop/reports&q=shop"},
-		filepath.Join(os.TempDir(), "ui-more.png"): {1100, 2600, "#r=1&s=path&open=/shop/licence&open=/shop/batch&open=/shop/migrations&open=/shop/worker-id&open=/shop/leader"},
+		filepath.Join(os.TempDir(), "ui-open.png"): {
+			1100, 2600, "#r=1&s=path&open=/shop/backup&open=/shop/mail&open=/shop/regions&open=/shop/reports&q=shop",
+		},
+		filepath.Join(os.TempDir(), "ui-more.png"): {
+			1100, 2600,
+			"#r=1&s=path&open=/shop/licence&open=/shop/batch&open=/shop/migrations&open=/shop/worker-id&open=/shop/leader",
+		},
 	} {
 		b.do(chromedp.EmulateViewport(step.w, step.h), chromedp.Navigate("about:blank"), chromedp.Navigate(p.url+step.hash))
 		b.await(`document.querySelectorAll("#rows .picture rect").length > 5`)

@@ -91,7 +91,8 @@ func TestTheColumnsOfShardsShowWhoHasWhichKeyAndWhichOnesMove(t *testing.T) {
 	drained := make(chan struct{})
 	join := func(name string) (worker, func()) {
 		w := newWorker(t, ctx, servers, name)
-		s, err := shards.New(w.Client, "/shop/regions", shards.ID(name), shards.Keys("east", "north", "south", "west"), shards.DrainTimeout(patience))
+		s, err := shards.New(w.Client, "/shop/regions", shards.ID(name), shards.Keys("east", "north", "south", "west"),
+			shards.DrainTimeout(patience))
 		require.NoError(t, err)
 		working, leave := context.WithCancel(ctx)
 		var running sync.WaitGroup
@@ -100,10 +101,12 @@ func TestTheColumnsOfShardsShowWhoHasWhichKeyAndWhichOnesMove(t *testing.T) {
 		return w, func() { leave(); running.Wait() }
 	}
 	b := browse(t, ctx)
-	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url+"#r=1&open=/shop/regions"))
+	b.do(chromedp.EmulateViewport(width, height),
+		chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url+"#r=1&open=/shop/regions"))
 	shows := func(member, state string, want func() []string, n int) {
 		t.Helper()
-		zktest.Eventually(t, soon, func() bool { return len(want()) == n && slices.Equal(cells(b, member, state), want()) }, "%s: %s", member, state)
+		zktest.Eventually(t, soon, func() bool { return len(want()) == n && slices.Equal(cells(b, member, state), want()) },
+			"%s: %s", member, state)
 	}
 	first, leaveFirst := join("node-a")
 	shows("node-a", "owned", func() []string { return r.of("node-a", false) }, 4)
@@ -119,9 +122,12 @@ func TestTheColumnsOfShardsShowWhoHasWhichKeyAndWhichOnesMove(t *testing.T) {
 	silence(b, fmt.Sprintf("%#x", first.Info().SessionID), false)
 	close(drained)
 	shows("node-b", "owned", func() []string { return r.of("node-b", false) }, 2)
-	require.Equal(t, []string{"node-a", "node-a"}, value[[]string](b, `[...document.querySelectorAll("#rows .body .big .key[data-from]")].map((e) => e.dataset.from)`), "where they came from")
+	require.Equal(t, []string{"node-a", "node-a"},
+		value[[]string](b, `[...document.querySelectorAll("#rows .body .big .key[data-from]")].map((e) => e.dataset.from)`),
+		"where they came from")
 	leaveFirst()
 	leaveSecond()
 	shows("", "unowned", func() []string { return []string{"east", "north", "south", "west"} }, 4)
-	require.Equal(t, 4, value[int](b, `document.querySelectorAll("#rows .picture .key[data-state=unowned]").length`), "the strip says the same")
+	require.Equal(t, 4, value[int](b, `document.querySelectorAll("#rows .picture .key[data-state=unowned]").length`),
+		"the strip says the same")
 }

@@ -45,7 +45,8 @@ func (q *trial) ask(question string, answer func(click func(path string))) {
 	require.LessOrEqual(q.t, clicks, mostClicks, question)
 	picture, err := chromedp.Run(q.ctx, chromedp.CaptureScreenshot())
 	require.NoError(q.t, err)
-	require.NoError(q.t, os.WriteFile(filepath.Join(screenshots, strings.ReplaceAll(question, " ", "-")+".png"), picture, 0o644))
+	require.NoError(q.t,
+		os.WriteFile(filepath.Join(screenshots, strings.ReplaceAll(question, " ", "-")+".png"), picture, 0o644))
 }
 
 // The parts of the page that a trial clicks on.
@@ -73,7 +74,8 @@ func TestSevenQuestionsOfAnOperatorAreAnsweredInTwoClicks(t *testing.T) {
 	b := browse(t, ctx)
 	b.do(chromedp.EmulateViewport(1100, 900), chromedp.Navigate(p.url))
 
-	frozen := exec.CommandContext(ctx, binary, "--zk", servers, "--session-timeout", "60s", "lock", "/shop/import", "--", "sleep", "1000")
+	frozen := exec.CommandContext(ctx, binary, "--zk", servers, "--session-timeout", "60s", "lock", "/shop/import", "--",
+		"sleep", "1000")
 	require.NoError(t, frozen.Start())
 	t.Cleanup(func() {
 		_ = frozen.Process.Signal(syscall.SIGCONT)
@@ -87,7 +89,9 @@ func TestSevenQuestionsOfAnOperatorAreAnsweredInTwoClicks(t *testing.T) {
 
 	r := &roster{owner: map[string]string{}, draining: map[string]bool{}}
 	for i, name := range []string{"node-a", "node-b"} {
-		member := must(shards.New(s.client(name), "/shop/regions", shards.ID(name), shards.Keys("east", "north", "south"), shards.DrainTimeout(patience)))
+		member := must(
+			shards.New(s.client(name), "/shop/regions", shards.ID(name), shards.Keys("east", "north", "south"),
+				shards.DrainTimeout(patience)))
 		s.players.Go(func() { _ = member.Run(playing, r.work(name, nil)) })
 		if i == 0 {
 			b.await(`document.querySelectorAll("#rows .picture .key[data-state=owned]").length === 3`)
@@ -137,7 +141,8 @@ func TestSevenQuestionsOfAnOperatorAreAnsweredInTwoClicks(t *testing.T) {
 	q.ask("who is silent", func(click func(string)) {
 		click(chip("silent"))
 		click(row("/shop/import"))
-		q.await(`[...document.querySelectorAll("#rows .body tr")].some((l) => l.textContent.startsWith("holdssleep") && l.textContent.includes("silent ") && l.querySelector(".silence"))`)
+		q.await(
+			`[...document.querySelectorAll("#rows .body tr")].some((l) => l.textContent.startsWith("holdssleep") && l.textContent.includes("silent ") && l.querySelector(".silence"))`)
 		require.Equal(t, []string{"/shop/import"}, q.shownRows())
 	})
 	q.ask("who held it at a given time", func(click func(string)) {
@@ -176,7 +181,8 @@ func TestSevenQuestionsOfAnOperatorAreAnsweredInTwoClicks(t *testing.T) {
 	})
 	q.ask("who is in the circle", func(func(string)) {
 		q.await(`!document.querySelector("#circling").hidden`)
-		names := value[[]string](q.tab, `[...document.querySelectorAll("#circles g[data-session] text")].map((e) => e.textContent.split(" ")[0]).sort()`)
+		names := value[[]string](q.tab,
+			`[...document.querySelectorAll("#circles g[data-session] text")].map((e) => e.textContent.split(" ")[0]).sort()`)
 		require.Equal(t, []string{"jobs", "stock"}, names)
 	})
 	q.ask("which key moves", func(click func(string)) {
@@ -193,7 +199,9 @@ func TestSevenQuestionsOfAnOperatorAreAnsweredInTwoClicks(t *testing.T) {
 		require.NotEmpty(t, missed)
 		marks := value[[]leftOut](q.tab, leftOutMarks)
 		for _, at := range missed {
-			require.True(t, slices.ContainsFunc(marks, func(m leftOut) bool { return m.After < seconds(at) && seconds(at) < m.Until }), "%v: %v", at, marks)
+			require.True(t,
+				slices.ContainsFunc(marks, func(m leftOut) bool { return m.After < seconds(at) && seconds(at) < m.Until }),
+				"%v: %v", at, marks)
 		}
 	})
 }

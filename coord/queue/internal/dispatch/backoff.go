@@ -22,7 +22,8 @@ const (
 var errLater = errors.New("delivered in vain before, and waits to be delivered again")
 
 // errAllLater: all items wait.
-var errAllLater = fmt.Errorf("%w: those that are left were delivered in vain before, and wait to be delivered again", ErrEmpty)
+var errAllLater = fmt.Errorf(
+	"%w: those that are left were delivered in vain before, and wait to be delivered again", ErrEmpty)
 
 // Delay returns when an item may be delivered again, by the ensemble's clock,
 // and how long that is from now: zero for one that does not wait. Where that

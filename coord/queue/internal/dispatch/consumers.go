@@ -151,7 +151,10 @@ func (c *consumerCount) count(ctx context.Context) (slice, error) {
 // join makes our node, unless there is one.
 func (c *consumerCount) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := recipe.AcquireName(ctx, c.at.Client, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path})
+		own, err := recipe.AcquireName(ctx, c.at.Client,
+			coord.NameSpec{
+				Path: c.at.Consumers + "/" + c.id + "-" + rand.Text() + layout.ConsumerOptions + c.options, Recipe: c.at.Path,
+			})
 		switch {
 		case err == nil:
 			c.own = own

@@ -77,7 +77,8 @@ const (
 var ErrEmpty = errors.New("no item available")
 
 // ErrAllDenied: this client may read or write none of the items.
-var ErrAllDenied = fmt.Errorf("%w: this client has no permission for those that are left: %w", ErrEmpty, coord.ErrNoAuth)
+var ErrAllDenied = fmt.Errorf("%w: this client has no permission for those that are left: %w", ErrEmpty,
+	coord.ErrNoAuth)
 
 // ErrMissed: another consumer was faster.
 var ErrMissed = errors.New("another consumer has the item")
