@@ -33,8 +33,8 @@ func (r *Report) inGroup(
 		if isMember(name) {
 			c.Dialect = coord.Kazoo
 		}
-		if !strings.HasPrefix(name, "_c_") ||
-			len(LineOf([]string{name})) > 0 { // else it is a protected node of another recipe
+		// A protected node in no line belongs to another recipe.
+		if !strings.HasPrefix(name, "_c_") || len(LineOf([]string{name})) > 0 {
 			members = append(members, c)
 		}
 	}

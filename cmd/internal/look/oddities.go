@@ -204,8 +204,9 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"unowned-key", term.Program +
-			" shards shows each key: is its member still starting, or its former owner still draining?", func(r Report) string {
+		"unowned-key",
+		term.Program + " shards shows each key: is its member still starting, or its former owner still draining?",
+		func(r Report) string {
 			if r.Shards == nil || r.Shards.Members == 0 || r.Shards.Unowned == 0 {
 				return ""
 			}
@@ -221,8 +222,9 @@ var oddities = []kindOfOddity{
 		},
 	},
 	{
-		"kept-slot", "wait for the owner or the end of its cooldown, or let others have the number: " + term.Program +
-			" slot --forget", func(r Report) string {
+		"kept-slot",
+		"wait for the owner or the end of its cooldown, or let others have the number: " + term.Program + " slot --forget",
+		func(r Report) string {
 			if r.Numbers == nil || len(r.Numbers.Kept) == 0 || r.Waiting() == 0 {
 				return ""
 			}

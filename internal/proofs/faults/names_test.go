@@ -357,8 +357,8 @@ func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
 		for by, dialect := range recoveries {
 			s.dialect = dialect
 			lagged := false
-			for attempts := 3; attempts > 0 &&
-				!lagged; attempts-- { // on a busy machine the follower may have caught up before it is asked
+			// On a busy machine the follower may have caught up before it is asked.
+			for attempts := 3; attempts > 0 && !lagged; attempts-- {
 				lagged = s.createIsUnderWay()
 			}
 			require.True(s, lagged, "%s: the follower does not lag", by)
