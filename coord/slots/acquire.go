@@ -283,11 +283,15 @@ func (a *attempt) claim(ctx context.Context) (*Slot, error) {
 	if a.place != nil {
 		with = append(with, coord.CheckOp(a.place.Node(), -1))
 	}
-	defer a.compare(ctx)()
+	wait := a.compare(ctx)
 	holds, err := recipe.AcquireNames(ctx, a.client, coord.NameSpec{
 		Path: a.nodes.Holder(a.chosen.Number), Data: a.data(),
 		Recipe: string(a.nodes), Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
 	})
+	wait()
+	if err == nil {
+		err = holds[0].Err()
+	}
 	switch {
 	case err == nil:
 		a.bound.Granted(ctx, a.Slots.client, holds[0])

@@ -265,6 +265,27 @@ func TestTheFirstInLineKeepsItsPlaceOverALostReply(t *testing.T) {
 	})
 }
 
+// A client that finds others there asks one of them how many numbers there are.
+func TestANumberThatIsLostWhileAHolderIsAskedIsNotReturned(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		other, c := b.Open(), b.Open()
+		first := acquired(b, of(b, other, "/ids", 2))
+		require.NoError(b, coordtest.Write(b.Context(), c))
+		asks := b.Server.Inject(zkembed.Match{
+			Session: c.Info().SessionID, Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: first.Node(), Times: 1,
+		}, zkembed.Delay(coordtest.T/6))
+		time.AfterFunc(coordtest.T/12, func() {
+			require.NoError(b, b.Server.ExpireSession(c.Info().SessionID))
+		})
+		begun := time.Now()
+		slot := acquired(b, of(b, c, "/ids", 2))
+		require.Equal(b, 1, asks.Fired())
+		require.GreaterOrEqual(b, time.Since(begun), coordtest.T/12)
+		require.NoError(b, slot.Err())
+		release(b, slot, first)
+	})
+}
+
 // The directory of holders is a container: the server removes it once nobody
 // holds a number.
 func TestAnOwnerIsForgottenThoughTheDirectoryOfHoldersGoes(t *testing.T) {

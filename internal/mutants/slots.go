@@ -19,6 +19,8 @@ var slots = []mutant{
 		"attempt.free", `slices.MinFunc(owned, later)`, `slices.MinFunc(owned[:1], later)`),
 	off("slot: an owner is away from the first look on", in(numbers, "TestTheCooldown"),
 		"attempt.mark", `return a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})`, `return nil`),
+	off("slot: a number that was lost before it is returned is not returned", in(numbers, "TestANumberThatIsLost"),
+		"attempt.claim", `err = holds[0].Err()`, `_ = holds`),
 	off("slot: the first in line keeps its place over a lost reply", in(numbers, "TestTheFirstInLineKeeps"),
 		"attempt.mark",
 		`err := recipe.Retry(ctx, a.Slots.client,
