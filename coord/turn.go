@@ -107,8 +107,8 @@ func (w *waiter) ahead() []Contender {
 const frontPlaces = 16
 
 // followOwn has a claim that was not listed wait behind claims of this session
-// that wait already, if they are many. Other contenders may stand between, so
-// these claims show only that the turn has not come.
+// that wait already, if they are frontPlaces. Other contenders may stand
+// between, so these claims show only that the turn has not come.
 func (w *waiter) followOwn() bool {
 	cl, own := w.cl, w.cl.own()
 	if cl.view != nil {
@@ -125,7 +125,7 @@ func (w *waiter) followOwn() bool {
 	ahead, _ := cl.spec.Line.parse(names, cl.client.opts.dialect)
 	wait, granted := w.rule(ahead)
 	if !granted {
-		w.remember(ahead, wait, false)
+		w.remember(ahead, wait)
 	}
 	return !granted
 }
@@ -164,7 +164,7 @@ func (w *waiter) ask(ctx context.Context, refusable bool) (granted bool, err err
 	ahead := all.line[:at:at]
 	wait, granted := w.rule(ahead)
 	if !granted {
-		w.remember(ahead, wait, true)
+		w.remember(ahead, wait)
 	}
 	return granted, nil
 }
@@ -217,13 +217,14 @@ func (cl *claim) reportForeign(what string, f Contender) {
 		})
 }
 
-// remember keeps whom to wait for, and all contenders ahead if they are few.
-func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
+// remember keeps whom to wait for, and the contenders ahead if they are few:
+// then they are all.
+func (w *waiter) remember(ahead []Contender, wait []int) {
 	w.verdict = &verdict{awaited: make([]string, 0, len(wait))}
 	for _, at := range wait {
 		w.verdict.awaited = append(w.verdict.awaited, znode.Join(w.cl.spec.Line.Dir, ahead[at].Name))
 	}
-	if all && len(ahead) < frontPlaces {
+	if len(ahead) < frontPlaces {
 		w.verdict.ahead = slices.Clone(ahead)
 		w.cl.node.WatchSooner()
 	} else {
@@ -306,7 +307,7 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	if !granted && slices.ContainsFunc(wait, unwatched) {
 		return false, false // it may have gone
 	}
-	w.remember(ahead, wait, true)
+	w.remember(ahead, wait)
 	return granted, true
 }
 

@@ -31,7 +31,7 @@ var line = []mutant{
 		"waiter.aheadNewly", `znode.Join(cl.spec.Line.Dir, c.Name)) && !cl.spec.Line.mayReturn(c)`,
 		`znode.Join(cl.spec.Line.Dir, c.Name))`),
 	off("a claim behind many of its session: others may stand between", in(coord, "TestAClaimThatFollowsItsClientsOwn"),
-		"waiter.remember", `if all && len(ahead) < frontPlaces {`, `if len(ahead) < frontPlaces {`),
+		"waiter.followOwn", `own.Sequence, frontPlaces)`, `own.Sequence, frontPlaces-1)`),
 	off("a claim behind many of its session: these alone grant nothing",
 		in(coord, "TestAClaimIsNotGrantedByItsClientsOwn"),
 		"waiter.followOwn", `return !granted`, `return true`),
