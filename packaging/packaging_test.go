@@ -318,7 +318,7 @@ func TestTheAlertsAreValidAndFire(t *testing.T) {
 		}
 	}
 	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
-		require.Contains(t, operations, "| `"+alert[1]+"` |")
+		require.Contains(t, operations, "`"+alert[1]+"`")
 	}
 	for _, to := range regexp.MustCompile(`runbook: docs/operations.md#(\S+)`).FindAllStringSubmatch(rules, -1) {
 		require.Contains(t, strings.ToLower(operations), "## "+strings.ReplaceAll(to[1], "-", " ")+"\n")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,19 +63,11 @@ func describe(b *strings.Builder, verb *kong.Node, shared []*kong.Flag) {
 
 // usual are the exit statuses that most verbs have; docs/troubleshooting.md
 // explains them once.
-var usual = []string{
-	"128+n if signal n ended it; ", "126 or 127 if it cannot be run; ", "126 or 127 if CMD cannot be run; ",
-	"; 69 no session with the servers", "; 64 usage",
-	"; 125 if something else kept CMD from being run", "; 125 if something else went wrong",
-}
+var usual = regexp.MustCompile("; (128\\+n if signal n ended it|126 or 127 if (it|CMD) cannot be run|" +
+	"69 no session with the servers|64 usage|124 [^;.]+|125 if something else (kept CMD from being run|went wrong))")
 
 // withoutUsual leaves the usual statuses out of a verb's help.
-func withoutUsual(detail string) string {
-	for _, status := range usual {
-		detail = strings.ReplaceAll(detail, status, "")
-	}
-	return detail
-}
+func withoutUsual(detail string) string { return usual.ReplaceAllString(detail, "") }
 
 // sharedFlags are the flags that several verbs have with the same words.
 func sharedFlags(app *kong.Application) (shared []*kong.Flag) {

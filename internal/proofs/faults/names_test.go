@@ -357,7 +357,8 @@ func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
 		for by, dialect := range recoveries {
 			s.dialect = dialect
 			lagged := false
-			// On a busy machine the follower may have caught up before it is asked.
+			// On a busy machine the follower may have caught up before it is
+			// asked.
 			for attempts := 3; attempts > 0 && !lagged; attempts-- {
 				lagged = s.createIsUnderWay()
 			}
