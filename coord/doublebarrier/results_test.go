@@ -229,11 +229,16 @@ func TestARoundBeginsWithTheLeastNumberAfterTheLastCall(t *testing.T) {
 	})
 }
 
+// One who has given up has left a gap in the numbers.
 func TestAllNDoNotWaitForTheLastCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		_, bs := b.pool(3, 3, doublebarrier.AtLeast(1, time.Hour))
+		_, bs := b.pool(4, 3, doublebarrier.AtLeast(1, time.Hour))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err := bs[3].Enter(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		began := time.Now()
-		leave(t, round(t, bs...)...)
+		leave(t, round(t, bs[:3]...)...)
 		require.Less(t, time.Since(began), time.Minute)
 	})
 }

@@ -81,7 +81,7 @@ var leaving = []mutant{
 		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
-		l.hurry = time.Now().Add(hurry)
+		l.hurry = time.Now().Add(leaveGrace)
 	}
 	if over, err := l.refresh(ctx, v); over || err != nil {`),
 	off("double barrier: a leaver looks for the end before it watches again", in(barrier, "TestALeaverThatLearns"),
