@@ -134,7 +134,7 @@ const limit = 90 * time.Second
 func (b bench) test(overlay string, s suite) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
 	defer cancel()
-	args := []string{"test", "-count=1", "-failfast", "-timeout", limit.String(), "-run", s.run}
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-run", s.run}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}

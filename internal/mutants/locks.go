@@ -121,7 +121,7 @@ var semaphore = []mutant{
 		"Bound.Granted", `<-asking.Done()`, ""),
 	off("max hold: a hold that lasts too long ends", in(lock, "TestAHoldThatLastsTooLongEnds"),
 		"holdSteps.Invalidate", `h.claim.lose(fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted)), false)`,
-		`_ = cmp.Or(cause, ErrNodeDeleted)`),
+		`_ = fmt.Errorf("forfeited: %w", cmp.Or(cause, ErrNodeDeleted))`),
 	off("max hold: a hold that was released in time does not cost the next", in(lock, "TestATurnThatLastsTooLong"),
 		"Bound.Granted", `asking, cancel := context.WithTimeout(held, b.asked)`, `held := context.Background()
 		asking, cancel := context.WithTimeout(held, b.asked)`).and("Bound.Granted", `due.Stop()`, `_ = due`),
