@@ -18,8 +18,8 @@ import (
 func TestTheNextMemberClosesTheRoundWhenTheOnesBeforeItAreGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, members := b.begun(4)
-		second, third, fourth := leaving(b.Context(), members[1]), leaving(b.Context(),
-			members[2]), leaving(b.Context(), members[3])
+		second, third := leaving(b.Context(), members[1]), leaving(b.Context(), members[2])
+		fourth := leaving(b.Context(), members[3])
 		time.Sleep(lasts)
 		b.kill(cs[0])
 		requireMissing(t, []int{0}, told(t, second, third, fourth)...)

@@ -321,8 +321,8 @@ func TestTheCostOfAJob(t *testing.T) {
 // Another has the lock, and its beginning is not on record yet.
 func TestATryOfAFailedJobThatAnotherHasSaysThatItRuns(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		o, other := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour)), ledger(b, b.Open(), "/jobs",
-			once.Attempts(2, time.Hour))
+		o := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour))
+		other := ledger(b, b.Open(), "/jobs", once.Attempts(2, time.Hour))
 		require.ErrorIs(b, coordtest.Err(o.TryDo(b.Context(), "report", fails)), errNoLuck)
 		res, err := other.TryDo(b.Context(), "report", never(b))
 		require.ErrorIs(b, err, coord.ErrBusy)

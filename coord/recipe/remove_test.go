@@ -166,8 +166,8 @@ func TestF78APathThatWasUsedOnceIsEmptyAfterRemove(t *testing.T) {
 			t.Run(name+" "+string(d), func(t *testing.T) {
 				zktest.Each(t, func(t *testing.T, w *zktest.World) {
 					at := w.Path("made/r")
-					user, operator := coordtest.Open(t, w.ConnectString(), coord.WithDialect(d)), coordtest.Open(t, w.ConnectString(),
-						coord.WithDialect(d))
+					user := coordtest.Open(t, w.ConnectString(), coord.WithDialect(d))
+					operator := coordtest.Open(t, w.ConnectString(), coord.WithDialect(d))
 					own, others := tenants(t, user, at)[name], tenants(t, operator, at)[name]
 					require.NoError(t, others.remove(coordtest.Limited(t)), "there is nothing")
 					leave := own.use(t)

@@ -75,8 +75,8 @@ func TestAZkLockThatFailsStaysInLineAndKeepsAllOthersOut(t *testing.T) {
 func failedLockStaysInLine(t *testing.T, faulty bool) error {
 	connect, url := startServer(t)
 	holder, waiter := zktest.Connect(t, connect, 10*time.Second), zktest.Connect(t, connect, 10*time.Second)
-	held, waits := zk.NewLock(holder, "/lock", zk.WorldACL(zk.PermAll)), zk.NewLock(waiter, "/lock",
-		zk.WorldACL(zk.PermAll))
+	held := zk.NewLock(holder, "/lock", zk.WorldACL(zk.PermAll))
+	waits := zk.NewLock(waiter, "/lock", zk.WorldACL(zk.PermAll))
 	require.NoError(t, held.Lock())
 	faults := control.NewClient(url)
 	if faulty {

@@ -121,8 +121,8 @@ func stat(t *testing.T, w *zktest.World, node string) int64 {
 
 func TestHeldAsksForAllOfSeveralHolds(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...), cmdtest.On(t, w,
-			cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
+		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
+		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
 		nodes := []string{one.Line(), two.Line()}
 		var inside []string
 		for i, node := range nodes {

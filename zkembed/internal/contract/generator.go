@@ -126,7 +126,8 @@ func (g *Generator) create(inMulti bool) part {
 	case g.chance(8):
 		op, body = opContainer, create(path, g.data(), g.acl(), container)
 	case g.chance(8):
-		op, body = opTTL, createTTL(path, g.data(), g.acl(), pick[int32](g, ttlNode, ttlSeq),
+		op = opTTL
+		body = createTTL(path, g.data(), g.acl(), pick[int32](g, ttlNode, ttlSeq),
 			pick[int64](g, 1, 1000, 1<<40-1, 1<<40, 0, -1, -5))
 	}
 	return part{op, body}

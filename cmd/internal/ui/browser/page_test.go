@@ -109,8 +109,8 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
-	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx,
-		servers, hostile)
+	billing, report := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report")
+	evil := newWorker(t, ctx, servers, hostile)
 	held := <-billing.acquire(ctx, "/locks/backup")
 	require.NotNil(t, held)
 	require.NotNil(t, <-evil.acquire(ctx, "/<img src=x onerror=alert(3)>"))
