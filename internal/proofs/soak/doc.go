@@ -38,6 +38,11 @@
 // goroutines, open files, or more of the heap than open clients account for. A
 // child's heap is not looked at.
 //
+// Servers of ZooKeeper 3.8.0 can lose what they have acknowledged
+// (ZOOKEEPER-4643): an item that was taken may come again. The servers' logs,
+// which are kept, show the loss: two of them say "Truncating log to get in sync
+// with the leader" at about that time, and name the same change.
+//
 // The report goes to standard output and to the folder of artefacts. An
 // interrupt ends the faults early; the verdict on the time until then follows.
 package soak
