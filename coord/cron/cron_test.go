@@ -351,19 +351,43 @@ func behind(by time.Duration) cron.Option {
 }
 
 // A client has chosen a slot, and comes to it when it has failed.
+// The client that ran the slot dies before it has noted its end in the mark.
 func TestAFailureStaysOnRecordThoughAnotherClientComesLate(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		s, first := in(1)
-		called, late := 0, b.Open()
+		late, other := b.Open(), b.Open()
 		slow := b.Server.Inject(creates("/cron/keys", late), zkembed.Delay(T/3))
-		f := func(context.Context, *cron.Slot) ([]byte, error) { called++; return nil, errNoLuck }
-		ended := coordtest.Go(func() error { return scheduled(b, late, s).Run(b.Context(), f) })
+		waits := scheduled(b, late, s)
+		ended := coordtest.Go(func() error {
+			return waits.Run(b.Context(), func(context.Context, *cron.Slot) ([]byte, error) {
+				b.Error("it is run again")
+				return nil, nil
+			})
+		})
 		<-slow.Struck()
-		other := scheduled(b, b.Open(), s)
-		require.ErrorIs(b, other.Run(b.Context(), f), cron.ErrOver)
+		slot, err := scheduled(b, other, s).Begin(b.Context())
+		require.NoError(b, err)
+		noted := b.Server.Inject(zkembed.Match{
+			Session: other.Info().SessionID, Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/cron/mark", Times: 1,
+		}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		require.NoError(b, coordtest.Err(slot.End(b.Context(), nil, errNoLuck)))
+		require.Equal(b, 1, noted.Fired())
+		b.Close(other)
 		require.ErrorIs(b, <-ended, cron.ErrOver)
-		require.Equal(b, 1, called)
-		require.Equal(b, map[string]once.State{cron.Key(first): once.Failed}, states(b, other))
+		require.Equal(b, map[string]once.State{cron.Key(first): once.Failed}, states(b, waits))
+	})
+}
+
+// The end of a slot is noted in the mark, too, before anybody looks.
+func TestASlotThatHasEndedIsNotRunAgainThoughItsRecordIsGone(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(1)
+		c := scheduled(b, b.Open(), s)
+		slot, err := c.Begin(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(slot.End(b.Context(), nil, nil)))
+		require.NoError(b, c.Ledger().Forget(b.Context(), cron.Key(first)))
+		require.ErrorIs(b, coordtest.Err(c.Begin(b.Context())), cron.ErrOver)
 	})
 }
 
@@ -394,8 +418,8 @@ func TestTheCostOfASlot(t *testing.T) {
 		time.Sleep(150*time.Minute + 30*time.Second) // records are deleted
 		one, other := b.Server.SessionCounts(runs.Info().SessionID), b.Server.SessionCounts(waits.Info().SessionID)
 		time.Sleep(10 * time.Minute)
-		mine, others := b.Server.SessionCounts(runs.Info().SessionID).
-			Since(one), b.Server.SessionCounts(waits.Info().SessionID).Since(other)
+		mine := b.Server.SessionCounts(runs.Info().SessionID).Since(one)
+		others := b.Server.SessionCounts(waits.Info().SessionID).Since(other)
 		require.LessOrEqual(b, mine.Total(), 10*44)
 		require.LessOrEqual(b, others.Total(), 10*6)
 		stop()

@@ -208,14 +208,19 @@ func TestAVerdictOnAValueThatMayHaveChangedIsNoAnswer(t *testing.T) {
 
 // The server that is read still has what is to be set, and that is old.
 func TestAValueIsSetThoughAServerThatLagsShowsItSo(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	coordtest.InBubbles(t, map[string]func(ctx context.Context, v *value.Value) error{
+		"set": func(ctx context.Context, v *value.Value) error { return v.Set(ctx, []byte("one")) },
+		"changed": func(ctx context.Context, v *value.Value) error {
+			return v.Change(ctx, func(value.State) ([]byte, error) { return []byte("one"), nil })
+		},
+	}, func(b coordtest.Bubble, set func(ctx context.Context, v *value.Value) error) {
 		c, other := b.Open(), b.Open()
 		v := of(b, c, "/value")
 		require.NoError(b, v.Set(b.Context(), []byte("one")))
 		b.Server.AddFollower(2*time.Second, c.Info().SessionID)
 		require.NoError(b, of(b, other, "/value").Set(b.Context(), []byte("two")))
 		require.Equal(b, "one", string(get(b, v).Data), "the server does not lag")
-		require.NoError(b, v.Set(b.Context(), []byte("one")))
+		require.NoError(b, set(b.Context(), v))
 		require.Equal(b, "one", string(get(b, of(b, other, "/value")).Data))
 	})
 }

@@ -8,7 +8,7 @@ var schedules = []mutant{
 		if i < 0 || m.Open[i].Token == s.Token() {`),
 	off("schedule: one that may run once only is not run again without a record", in(crons, "TestASlotThatMayRunOnceOnly"),
 		"Slot.enter", `c.attempts == 0 || m.Open[i].Begun < c.attempts`, `true`),
-	off("schedule: the mark says that a slot is over before the ledger does", in(crons, "TestASlotThatIsDueWhile"),
+	off("schedule: the mark says that a slot is over before the ledger does", in(crons, "TestASlotThatHasEnded"),
 		"Slot.End", `		_ = s.leave(ctx) // otherwise those who look at the record do so`, ""),
 	off("schedule: no more are under way than there is room for", in(crons, "TestASlotThatIsDueWhile"),
 		"Cron.choose", ` && len(m.Open) < c.beside`, ""),
