@@ -5,7 +5,7 @@ import "slices"
 // calls: what every call promises about its context and about unexpected
 // answers, and which caller is told what.
 var calls = []mutant{
-	off("watches: a failure that is older than the call is no answer to it", in(coord, "TestAWatchSeesWhat"),
+	off("watches: a failure that is older than the call is no answer to it", in(inside, "TestAFailureThatIsOlder"),
 		"Watches.Await", `if a.setting.err != nil && a.shared {`, `if false {`),
 	off("listings: two of a directory are under way, and the other callers share the next",
 		in(coord, "TestACrowdInOneClientListsTogether"),
