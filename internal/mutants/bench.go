@@ -139,9 +139,7 @@ func (b bench) test(overlay string, s suite) (string, error) {
 		args = append(args, "-overlay", overlay)
 	}
 	args = append(args, s.pkg)
-	if s.flag != "" {
-		args = append(args, s.flag)
-	}
+	args = append(args, strings.Fields(s.flags)...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.root
 	cmd.Env = append(os.Environ(), "ZKTEST_SERVERS=embedded", "ZKTEST_ARTEFACTS="+filepath.Join(b.work, "artefacts"))

@@ -88,9 +88,9 @@ var calls = []mutant{
 // bySimulation runs ten times the seeds of CI, since the faults that show that
 // a guard is missing are rare.
 var (
-	bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}}
-	moreSeeds    = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}
-	wrongClocks  = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-focus=clocks"}}
+	bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flags: "-seeds=400"}}
+	moreSeeds    = suites{{pkg: simulation, run: "WhateverGoesWrong", flags: "-seeds=1200"}}
+	wrongClocks  = suites{{pkg: simulation, run: "WhateverGoesWrong", flags: "-focus=clocks -seeds=400"}}
 )
 
 // judges: guards whose absence the simulation itself must notice. For the

@@ -56,7 +56,7 @@ type edit struct {
 // enough. They run on the embedded server, nearly all in virtual time.
 type suite struct {
 	pkg, run string
-	flag     string // one for the tests; "" for none
+	flags    string // for the tests
 }
 
 type suites []suite
