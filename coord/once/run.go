@@ -48,6 +48,12 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 		if r == nil {
 			return res, err
 		}
+		if ctx.Err() != nil {
+			ending, cancel := recipe.Grace(ctx)
+			defer cancel()
+			_ = r.Withdraw(ending) // otherwise the attempt counts
+			return res, recipe.Failure(o.client, op, o.path, recipe.Ended(ctx))
+		}
 		res, failure, err := r.perform(ctx, f)
 		if err != nil || failure == nil || try || o.failOnce || r.Attempt >= o.attempts || ctx.Err() != nil {
 			return res, recipe.Joined(r.explain(op, failure), err)

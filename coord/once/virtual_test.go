@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -533,6 +534,36 @@ func TestF87AnAttemptCountsOnlyIfTheFunctionWasCalled(t *testing.T) {
 			require.Positive(b, called)
 			require.Less(b, called, tries)
 		}
+	})
+}
+
+// endedUnheard is a context whose end nobody has heard of yet.
+type endedUnheard struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *endedUnheard) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestAContextThatEndsWhenTheAttemptIsOnRecordTakesItBack(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.Attempts(1, 0))
+		ctx := &endedUnheard{Context: context.WithoutCancel(b.Context())}
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/jobs/keys",
+			Func: func(zkembed.Request) bool {
+				ctx.ended.Store(true)
+				return false
+			}}, zkembed.Drop())
+		require.ErrorIs(b, coordtest.Err(o.Do(ctx, "report", never(b))), context.Canceled)
+		require.True(b, ctx.ended.Load())
+		res, err := o.Do(b.Context(), "report", says("later"))
+		require.NoError(b, err)
+		require.Equal(b, 1, res.Attempt)
 	})
 }
 

@@ -39,6 +39,8 @@ var jobs = []mutant{
 		"Once.prune", `		limit = total + late.left`, `		limit += 0 * late.left`),
 	off("job: an attempt that was not made does not count: its reply is late", in(ledger, "TestF87"),
 		"Run.begin", `		_ = r.Withdraw(ending)`, `		_ = ending`),
+	off("job: an attempt that was not made does not count: the context ends after it", in(ledger, "TestAContextThatEnds"),
+		"Once.do", `if ctx.Err() != nil {`, `if false {`),
 	off("job: an attempt that is taken back leaves a log of the one before", in(ledger, "TestAnAttemptThatIsTakenBack"),
 		"Run.Withdraw", `ops = append(ops, r.job.logged(r.before.ID, r.job.place))`, ""),
 	off("job: a corrupt record is kept", in(ledger, "TestF86"),

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
