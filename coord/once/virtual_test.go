@@ -554,11 +554,13 @@ func TestAContextThatEndsWhenTheAttemptIsOnRecordTakesItBack(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		o := ledger(b, b.Open(), "/jobs", once.Attempts(1, 0))
 		ctx := &endedUnheard{Context: context.WithoutCancel(b.Context())}
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/jobs/keys",
+		b.Server.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/jobs/keys",
 			Func: func(zkembed.Request) bool {
 				ctx.ended.Store(true)
 				return false
-			}}, zkembed.Drop())
+			},
+		}, zkembed.Drop())
 		require.ErrorIs(b, coordtest.Err(o.Do(ctx, "report", never(b))), context.Canceled)
 		require.True(b, ctx.ended.Load())
 		res, err := o.Do(b.Context(), "report", says("later"))
