@@ -178,7 +178,7 @@ func isNotice(name string) bool {
 
 // special looks for recipes that are more than a line: a double barrier, a
 // semaphore, a queue, slots, a ledger, shards, a group. It reports whether one
-// of their parts has changed meanwhile.
+// of their parts, or the listing that names the line, has changed meanwhile.
 func (r *Report) special(
 	ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender,
 ) (_ []inspect.Contender, changed bool, err error) {
@@ -197,7 +197,16 @@ func (r *Report) special(
 		return nil, false, err
 	}
 	after, err := moment(ctx, client, nodes)
-	return line, !slices.Equal(before, after), err
+	if err != nil {
+		return nil, false, err
+	}
+	last, err := client.Children(ctx, string(path))
+	return line, !slices.Equal(before, after) || !sameNames(names, last), err
+}
+
+// sameNames reports whether two listings are equal but for their order.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // moment reads when nodes, and their lists of children, were last changed

@@ -35,11 +35,12 @@ function make(tag, kind, ...children) {
   return element;
 }
 
-// svg makes an SVG element.
+// svg makes an SVG element. Numbers are rounded, except data.
 function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined) element.setAttribute(name, typeof value === "number" ? Math.round(value * 10) / 10 : shown(value));
+    const isLength = typeof value === "number" && !name.startsWith("data-");
+    if (value !== undefined) element.setAttribute(name, isLength ? Math.round(value * 10) / 10 : shown(value));
   }
   element.append(...children.map((c) => (c instanceof Node ? c : shown(c))));
   return element;
