@@ -24,14 +24,14 @@ const leaveGrace = 100 * time.Millisecond
 // and becomes the monitor when all before it are gone.
 type leaver struct {
 	*Member
-	seen    snapshot  // ready as last read
-	hurry   time.Time // when leaveGrace is over; zero before our node is marked
-	before  int       // the nearest index before ours whose member may be there; -1 if none may
-	next    int       // the monitor: which member to look after next
-	missing []int     // the monitor: members that went without having finished
-	mark    content   // of our node
-	over    round     // our round, once it is over
-	results [][]byte  // the monitor: what the members have left
+	seen      snapshot  // ready as last read
+	graceOver time.Time // when leaveGrace is over; zero before our node is marked
+	before    int       // the nearest index before ours whose member may be there; -1 if none may
+	next      int       // the monitor: which member to look after next
+	missing   []int     // the monitor: members that went without having finished
+	mark      content   // of our node
+	over      round     // our round, once it is over
+	results   [][]byte  // the monitor: what the members have left
 }
 
 // leave takes part in the round's end, for as long as the hold lasts, and
@@ -92,14 +92,14 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
 	}
-	if l.hurry.IsZero() {
+	if l.graceOver.IsZero() {
 		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
-		l.hurry = time.Now().Add(leaveGrace)
+		l.graceOver = time.Now().Add(leaveGrace)
 	}
-	if l.before >= 0 && time.Now().Before(l.hurry) {
-		v.RecheckAt(l.hurry)
+	if l.before >= 0 && time.Now().Before(l.graceOver) {
+		v.RecheckAt(l.graceOver)
 		return false, nil
 	}
 	l.ahead(v)

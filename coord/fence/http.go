@@ -122,7 +122,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string, tok
 
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, name string, err error) {
 	if !errors.Is(err, ErrStale) {
-		slog.ErrorContext(r.Context(), "a request cannot be fenced", "name", name, "error", err)
+		level := slog.LevelError
+		if errors.Is(r.Context().Err(), context.Canceled) { // its client has hung up
+			level = slog.LevelInfo
+		}
+		slog.Log(r.Context(), level, "a request cannot be fenced", "name", name, "error", err)
 		http.Error(w, "the fencing token cannot be checked", http.StatusServiceUnavailable)
 		return
 	}

@@ -1,9 +1,11 @@
 package fence_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -76,9 +78,20 @@ type sick struct{ fence.Store }
 
 func (sick) Raise(context.Context, string, int64) error { return errors.New("disk full") }
 
+// logged captures what is logged from level on until the test is over.
+func logged(t *testing.T, level slog.Level) *bytes.Buffer {
+	var text bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level})))
+	return &text
+}
+
 func TestAHandlerWhoseStoreFailsLetsNothingPass(t *testing.T) {
+	log := logged(t, slog.LevelError)
 	h := handler(t, sick{fence.Memory()}, func(http.ResponseWriter, *http.Request) { t.Error("it passed") })
 	require.Equal(t, http.StatusServiceUnavailable, status(h, "/a", "41"))
+	require.Contains(t, log.String(), `error="disk full"`)
 
 	nameless, err := fence.NewHandler(fence.Memory(), func(*http.Request) string { return "" }, h)
 	require.NoError(t, err)
@@ -124,6 +137,7 @@ func TestANewerRequestWaitsForTheOlderOnesThatAreServed(t *testing.T) {
 }
 
 func TestAClientThatLeavesGivesUpItsPlace(t *testing.T) {
+	log := logged(t, slog.LevelError)
 	virtual.Test(t, func(t *testing.T) {
 		inside, release := make(chan struct{}), make(chan struct{})
 		h := handler(t, fence.Memory(), func(_ http.ResponseWriter, r *http.Request) {
@@ -146,6 +160,7 @@ func TestAClientThatLeavesGivesUpItsPlace(t *testing.T) {
 		leave()
 		<-over
 		require.Equal(t, http.StatusServiceUnavailable, second.Code)
+		require.Empty(t, log.String())
 		close(release)
 		require.Equal(t, 200, <-first)
 		require.Equal(t, 200, status(h, "/a", "42"))

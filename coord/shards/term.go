@@ -18,13 +18,13 @@ import (
 // term is a run for as long as its node lasts: a membership.
 type term struct {
 	*run
-	hold  *coord.Hold   // of its place among the members
-	fresh *coord.Client // reads of one term never go back in time
-	ctx   context.Context
-	end   context.CancelFunc
-	busy  sync.WaitGroup
-	doubt duplicateCheck
-	told  int64 // the change, of a plan that cannot be read, that was told of
+	hold      *coord.Hold   // of its place among the members
+	fresh     *coord.Client // reads of one term never go back in time
+	ctx       context.Context
+	end       context.CancelFunc
+	busy      sync.WaitGroup
+	duplicate duplicateCheck
+	told      int64 // the change, of a plan that cannot be read, that was told of
 
 	// Guarded by run.mu.
 	err     error // that ends Run
@@ -218,18 +218,18 @@ type duplicateCheck struct {
 // lasts reports whether something has kept the member out for a session
 // timeout.
 func (t *term) lasts(v *coord.View, about string) bool {
-	if t.doubt.about != about {
-		t.doubt = duplicateCheck{about, time.Now().Add(t.client.Info().SessionTimeout)}
+	if t.duplicate.about != about {
+		t.duplicate = duplicateCheck{about, time.Now().Add(t.client.Info().SessionTimeout)}
 	}
-	v.RecheckAt(t.doubt.until)
-	return !time.Now().Before(t.doubt.until)
+	v.RecheckAt(t.duplicate.until)
+	return !time.Now().Before(t.duplicate.until)
 }
 
 // belongs returns why the member is refused, if it is. It is in if the plan
 // names its node. If neither is so, it waits for the planner.
 func (t *term) belongs(v *coord.View, p *Plan) error {
 	if p.names(t.node()) {
-		t.doubt = duplicateCheck{}
+		t.duplicate = duplicateCheck{}
 		return nil
 	}
 	if known := t.knows(); p.conflicts(known.hash(), known.version, p.list().hash()) {

@@ -72,16 +72,16 @@ var leaving = []mutant{
 		`_, err := l.barrier.client.Children(context.Background(), l.node(l.before))`),
 	off("double barrier: a leaver that did not hear of the end at once looks around",
 		in(barrier, "TestTheNextMemberCloses"),
-		"leaver.look", `v.RecheckAt(l.hurry)`, ""),
+		"leaver.look", `v.RecheckAt(l.graceOver)`, ""),
 	off("double barrier: a leaver that is slow to look sees that the round is over", in(barrier, "TestALeaverThatIsSlow"),
 		"leaver.awaitBefore", `v.RecheckNow()`, `if l.before >= 0 { return l.awaitBefore(v) }`),
 	off("double barrier: a leaver watches ready before it marks itself", in(barrier, "TestALeaverWatchesReady"),
 		"leaver.look", `	if over, err := l.refresh(ctx, v); over || err != nil {`,
-		`	if l.hurry.IsZero() {
+		`	if l.graceOver.IsZero() {
 		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
-		l.hurry = time.Now().Add(leaveGrace)
+		l.graceOver = time.Now().Add(leaveGrace)
 	}
 	if over, err := l.refresh(ctx, v); over || err != nil {`),
 	off("double barrier: a leaver looks for the end before it watches again", in(barrier, "TestALeaverThatLearns"),

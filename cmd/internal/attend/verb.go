@@ -110,8 +110,8 @@ func (v *Verb) listen(mode fs.FileMode) (*net.UnixListener, error) {
 
 // serve attends until it is interrupted.
 func (v *Verb) serve(s *term.Streams, l *net.UnixListener, metrics net.Listener) error {
-	ctx, calm := term.Interruptible(context.Background())
-	defer calm()
+	ctx, stopSignals := term.Interruptible(context.Background())
+	defer stopSignals()
 	a := attend.New(attend.Options{
 		Grace: v.Grace, Most: v.Most, MostOfUser: v.PerUser, Log: slog.New(slog.NewTextHandler(s.Err, nil)),
 	})

@@ -301,8 +301,8 @@ func (c *Connection) Connected(f func(client *coord.Client) error) error {
 // Lasting runs f with a connection and a context that ends by a signal, or when
 // the limit is over, connecting included.
 func (c *Connection) Lasting(limit *time.Duration, f func(ctx context.Context, client *coord.Client) error) error {
-	ctx, calm := term.Interruptible(context.Background())
-	defer calm()
+	ctx, stopSignals := term.Interruptible(context.Background())
+	defer stopSignals()
 	if limit != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = Within(ctx, *limit)

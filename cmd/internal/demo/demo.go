@@ -63,8 +63,8 @@ func play(
 	if err := check(st.SessionTimeout); err != nil {
 		return err
 	}
-	ctx, calm := term.Interruptible(context.Background())
-	defer calm()
+	ctx, stopSignals := term.Interruptible(context.Background())
+	defer stopSignals()
 	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, errors.New("out of time"))
 	defer cancel()
 	st.ctx = ctx

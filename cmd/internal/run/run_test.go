@@ -39,7 +39,7 @@ func TestASessionThatEndedBeforeTheDeadlineWasEndedByForce(t *testing.T) {
 func TestACommandThatNeedsLongerThanTheSessionAllowsIsNotBegun(t *testing.T) {
 	client := cmdtest.Open(t, cmdtest.World(t))
 	long := client.Info().SessionTimeout/4 + 1
-	err := (&run{job: &job{KillAfter: &long}, client: client, quiet: t.Context()}).settle()
+	err := (&run{job: &job{KillAfter: &long}, client: client, signalCtx: t.Context()}).settle()
 	require.Equal(t, term.ExitOwnFault, term.StatusOf(err).Code)
 	require.ErrorContains(t, err, "does not fit")
 }

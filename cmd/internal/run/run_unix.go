@@ -28,12 +28,12 @@ func (j *job) run(s *term.Streams, c *conn.Connection) error {
 	}
 	defer r.end()
 	if err = r.acquire(c); err != nil {
-		r.calm()
+		r.stopSignals()
 		return r.explain(j.giveUp(r.ctx, err), r.client, r.look)
 	}
 	err = r.settle()
-	r.calm()
-	if err = term.BySignal(r.quiet, err); err != nil {
+	r.stopSignals()
+	if err = term.BySignal(r.signalCtx, err); err != nil {
 		return errors.Join(j.giveBack(), err)
 	}
 	status, err := r.perform()
@@ -49,13 +49,13 @@ func (j *job) run(s *term.Streams, c *conn.Connection) error {
 type run struct {
 	*job
 	*narrator
-	client    *coord.Client
-	killAfter time.Duration
-	begun     time.Time
-	quiet     context.Context // ends by a signal
-	ctx       context.Context // of the wait: ends with the timeout, too
-	calm      func()          // ends the wait: signals go to the command then; to be called once
-	cancel    context.CancelFunc
+	client      *coord.Client
+	killAfter   time.Duration
+	begun       time.Time
+	signalCtx   context.Context // ends by a signal
+	ctx         context.Context // of the wait: ends with the timeout, too
+	stopSignals func()          // ends the wait: signals go to the command then; to be called once
+	cancel      context.CancelFunc
 
 	hold        holding
 	granted     time.Time
@@ -88,10 +88,10 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	}
 	r = &run{job: j, narrator: newNarrator(s, j), begun: time.Now()}
 	forward(r.signals)
-	r.quiet, r.calm = untilSignal(context.Background(), r.signals, r.stopSelf)
-	r.ctx, r.cancel = context.WithCancel(r.quiet)
+	r.signalCtx, r.stopSignals = untilSignal(context.Background(), r.signals, r.stopSelf)
+	r.ctx, r.cancel = context.WithCancel(r.signalCtx)
 	if j.Timeout != nil {
-		r.ctx, r.cancel = conn.Within(r.quiet, *j.Timeout)
+		r.ctx, r.cancel = conn.Within(r.signalCtx, *j.Timeout)
 	}
 	c.Observe, c.Share = r.observe, r.attended.share
 	j.ApplyTo(c, j.argv()[0])
@@ -101,7 +101,7 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 		}
 		conn.HangUp(r.client)
 	}
-	r.calm()
+	r.stopSignals()
 	r.cancel()
 	return nil, j.giveUp(r.ctx, err)
 }
@@ -127,10 +127,10 @@ func (r *run) settle() (err error) {
 		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
 	short := func() bool { return time.Until(r.hold.Deadline()) < r.killAfter+session/16 }
-	for looks := 0; looks < 10 && r.hold.Err() == nil && r.quiet.Err() == nil && short(); looks++ {
+	for looks := 0; looks < 10 && r.hold.Err() == nil && r.signalCtx.Err() == nil && short(); looks++ {
 		select {
 		case <-time.After(session / 100):
-		case <-r.quiet.Done():
+		case <-r.signalCtx.Done():
 		}
 	}
 	return nil
@@ -189,12 +189,12 @@ func (r *run) perform() (status int, err error) {
 // patience is for a wait after the command has ended. It returns a context that
 // a signal ends, and what ends the wait.
 func (r *run) patience() (ctx context.Context, over func()) {
-	ctx, calm := untilSignal(context.Background(), r.signals, r.stopSelf)
+	ctx, stopSignals := untilSignal(context.Background(), r.signals, r.stopSelf)
 	waiting, told := r.wait(ctx)
 	go r.accompany(waiting, r.client, r.look)
 	return ctx, func() {
 		told()
-		calm()
+		stopSignals()
 	}
 }
 

@@ -29,8 +29,8 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	}
 	signals := make(chan os.Signal, 16)
 	forward(signals)
-	asked, calm := untilSignal(context.Background(), signals, term.StopSelf)
-	defer calm()
+	asked, stopSignals := untilSignal(context.Background(), signals, term.StopSelf)
+	defer stopSignals()
 	m := &shardsMember{verb: v, streams: s}
 	c.Observe, c.Share = m.observe, m.attended.share
 	v.ApplyTo(c, v.argv()[0])

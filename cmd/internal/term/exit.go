@@ -84,7 +84,7 @@ func (s Signalled) Error() string { return "ended by signal: " + s.String() }
 // Interruptible returns a context that SIGHUP, SIGINT or SIGTERM ends, or
 // SIGPIPE when nobody reads the output any more. A second signal ends the
 // process immediately.
-func Interruptible(parent context.Context) (ctx context.Context, calm func()) {
+func Interruptible(parent context.Context) (ctx context.Context, stopSignals func()) {
 	ctx, end := context.WithCancelCause(parent)
 	// A full channel gets no more signals: SIGPIPEs of closed connections must
 	// not take the place of the others.

@@ -18,8 +18,9 @@ import (
 const (
 	// An attempt to connect keeps the next server waiting for dialLimit. Then
 	// it goes on while others are tried, each of its steps (name server, TCP,
-	// TLS) for at most dialPatience. At most dialsAtOnce times the number of
-	// servers are under way.
+	// TLS) for at most dialPatience. At most dialsAtOnce to each address of a
+	// server are under way, so that a server that hangs does not keep the
+	// others from being tried.
 	dialLimit    = time.Second
 	dialPatience = 10 * time.Second
 	dialsAtOnce  = 4
@@ -31,7 +32,7 @@ type dialRace struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	reached chan Reached
-	running int // guarded by Search.mu
+	running map[string]int // by server; guarded by Search.mu
 }
 
 // Reached is a connection to a server, found when each server was tried Round
@@ -58,16 +59,16 @@ func (s *Search) Connect(network, addr string, timeout time.Duration, brief, sav
 	}
 	s.Pace.begins()
 	failed := make(chan error, 1)
-	h, err := s.attempt(network, addr, failed)
+	race, err := s.attempt(network, addr, failed)
 	if err != nil {
 		return Reached{}, err
 	}
 	select {
-	case r := <-h.reached:
+	case r := <-race.reached:
 		s.mu.Lock()
-		s.hunt = nil
+		s.race = nil
 		s.mu.Unlock()
-		h.end()
+		race.end()
 		r.Round = round
 		return r, nil
 	case err := <-failed:
@@ -85,31 +86,31 @@ func (s *Search) Connect(network, addr string, timeout time.Duration, brief, sav
 func (s *Search) attempt(network, addr string, failed chan<- error) (*dialRace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hunt
-	if h == nil {
-		h = &dialRace{reached: make(chan Reached)}
-		h.ctx, h.end = context.WithCancel(s.ctx)
-		s.hunt = h
+	race := s.race
+	if race == nil {
+		race = &dialRace{reached: make(chan Reached), running: map[string]int{}}
+		race.ctx, race.end = context.WithCancel(s.ctx)
+		s.race = race
 	}
-	if h.running >= dialsAtOnce*s.counted() {
-		return h, nil
+	if race.running[addr] >= dialsAtOnce*s.addresses(addr) {
+		return race, nil
 	}
-	h.running++
-	return h, s.run(func() {
-		raw, err := s.connect(h.ctx, network, addr)
+	race.running[addr]++
+	return race, s.run(func() {
+		raw, err := s.connect(race.ctx, network, addr)
 		s.mu.Lock()
-		h.running--
+		race.running[addr]--
 		s.mu.Unlock()
 		if err != nil {
-			if h.ctx.Err() == nil {
+			if race.ctx.Err() == nil {
 				s.Failed(addr, err)
 			}
 			failed <- err
 			return
 		}
 		select {
-		case h.reached <- Reached{Conn: raw, Server: addr}:
-		case <-h.ctx.Done():
+		case race.reached <- Reached{Conn: raw, Server: addr}:
+		case <-race.ctx.Done():
 			_ = raw.Close()
 		}
 	})
@@ -183,7 +184,7 @@ type Search struct {
 	next    int
 	names   map[string]*name
 	trouble map[string]error // why the last attempt failed, for each server
-	hunt    *dialRace        // for a connection; nil while there is one
+	race    *dialRace        // for a connection; nil while there is one
 }
 
 // name is a server's host name. Each of its addresses is a server.
@@ -222,16 +223,20 @@ func (s *Search) Next() (server string, retryStart bool) {
 func (s *Search) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counted()
-}
-
-// counted is count; s.mu is held.
-func (s *Search) counted() int {
-	n := len(s.Servers)
-	for _, known := range s.names {
-		n += known.addresses - 1
+	n := 0
+	for _, server := range s.Servers {
+		n += s.addresses(server)
 	}
 	return n
+}
+
+// addresses is the number of a server's addresses, as far as its name was
+// resolved. s.mu is held.
+func (s *Search) addresses(server string) int {
+	if known := s.names[server]; known != nil {
+		return known.addresses
+	}
+	return 1
 }
 
 // pick returns the address whose turn it is.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 )
 
 // Users of other clients write a chroot behind each server.
@@ -56,4 +58,40 @@ func TestEachAddressOfANameIsAServer(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"10.0.0.1:2181": 1, "10.0.0.2:2181": 1, "[::1]:2181": 1}, dialled)
 	require.Equal(t, 4, s.count(), "the other was not looked up")
+}
+
+// With a short session, attempts at a server that hangs add up.
+func TestAServerThatHangsDoesNotKeepTheOthersFromBeingTried(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
+		const timeout = 1200 * time.Millisecond
+		began, serves, under := time.Now(), 8*time.Second, 0
+		s := New(t.Context(), Config{
+			Servers: []string{"hangs:2181", "comes:2181"},
+			Dial: func(ctx context.Context, _, addr string) (net.Conn, error) {
+				switch {
+				case addr == "hangs:2181":
+					under++
+					<-ctx.Done()
+					return nil, ctx.Err()
+				case time.Since(began) < serves:
+					return nil, errors.New("refused")
+				}
+				conn, other := net.Pipe()
+				_ = other.Close()
+				return conn, nil
+			},
+		}, func(attempt func()) error { go attempt(); return nil })
+		for {
+			server, _ := s.Next()
+			found, err := s.Connect("tcp", server, timeout, false, true)
+			if err != nil {
+				continue
+			}
+			require.Equal(t, "comes:2181", found.Server)
+			require.NoError(t, found.Close())
+			break
+		}
+		require.Less(t, time.Since(began)-serves, timeout)
+		require.Equal(t, dialsAtOnce, under)
+	})
 }
