@@ -72,8 +72,8 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	busy := zktest.Connect(s, follower.Addr(), timeout)
 	ens.Link(follower).Isolate()
 	var writing sync.WaitGroup
-	for range 2000 { // new nodes each time: a refusal keeps nobody busy
-		writing.Go(func() { _, _ = busy.Create(s.w.Path("busy-"), nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)) })
+	for range 4 {
+		writing.Go(func() { _, _ = busy.Multi(s.work()...) })
 	}
 	s.wait(tick, time.Now()) // the create must be behind them
 	acquired := s.start(context.Background(), c)
@@ -99,6 +99,16 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	default:
 	}
 	return removed
+}
+
+// work is a transaction that keeps a leader busy, however slowly requests come,
+// and leaves nothing.
+func (s scene) work() (ops []any) {
+	at := s.w.Path("busy")
+	for range 3000 {
+		ops = append(ops, &zk.CreateRequest{Path: at, Acl: zk.WorldACL(zk.PermAll)}, &zk.DeleteRequest{Path: at, Version: -1})
+	}
+	return ops
 }
 
 func TestF31CloseIsPromptWhateverTheClientDoes(t *testing.T) {
