@@ -66,7 +66,7 @@ var shardsOff = []mutant{
 	off("shards: a member whose ID another has ends", in(parts, "TestAnIDThatComesAgain"),
 		"term.isLater", `return len(line) == 2 && line[0].Name == t.node()`, `return len(line) == 0`),
 	off("shards: a rival that goes soon ends nobody", in(parts, "TestF80AMember"),
-		"term.lasts", `return !time.Now().Before(t.doubt.until)`, `return true`),
+		"term.lasts", `return !time.Now().Before(t.duplicate.until)`, `return true`),
 	off("shards: who is too much is not taken", in(parts, "TestF84"),
 		"Plan.admit", `if p.hasRoom(append(others, r.Member)) == nil {`, `if others != nil || true {`),
 	off("shards: who is too much is told so", in(parts, "TestF84"),
