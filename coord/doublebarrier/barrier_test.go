@@ -325,6 +325,21 @@ func TestF56AMemberIsNotRefusedForAContenderOfTheOtherDialect(t *testing.T) {
 	})
 }
 
+// The barrier is made, and a stranger comes, while a member looks whether it
+// may make it.
+func TestAMemberIsNotRefusedAtABarrierThatIsThereMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		listing := b.Server.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Session: cs[0].Info().SessionID, Times: 1,
+		}, zkembed.Delay(3*lasts))
+		both := b.enter(bs...)
+		require.Equal(t, 1, listing.Fired())
+		defer b.Foreign("/b")()
+		entered(t, both...)
+	})
+}
+
 func TestRemoveDeletesABarrierThatIsNotInUse(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 2)

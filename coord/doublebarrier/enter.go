@@ -149,11 +149,11 @@ func (b *Barrier) admit(ctx context.Context) error {
 	})
 }
 
-// refuse returns an error if contenders of another recipe stand at the path: no
-// barrier is made there.
+// refuse returns an error if contenders of another recipe stand at the path,
+// and there is no barrier: none is made there.
 func (b *Barrier) refuse(ctx context.Context, client *coord.Client) error {
 	names, err := client.Children(ctx, b.path)
-	if errors.Is(err, coord.ErrNoNode) {
+	if errors.Is(err, coord.ErrNoNode) || slices.Contains(names, ready) {
 		return nil
 	}
 	for _, c := range inspect.Among(names) {

@@ -38,7 +38,9 @@ func forward(signals chan<- os.Signal) {
 // untilSignal makes a context that ends at the first signal, also at one that
 // has come already; stopSignals leaves the signals to others again. A signal of
 // stopping calls stop.
-func untilSignal(parent context.Context, signals <-chan os.Signal, stop func()) (ctx context.Context, stopSignals func()) {
+func untilSignal(
+	parent context.Context, signals <-chan os.Signal, stop func(),
+) (ctx context.Context, stopSignals func()) {
 	ctx, end := context.WithCancelCause(parent)
 	// hear reports whether a signal ends the wait. It may stop this process
 	// first.

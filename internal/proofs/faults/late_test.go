@@ -106,7 +106,8 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 func (s scene) work() (ops []any) {
 	at := s.w.Path("busy")
 	for range 3000 {
-		ops = append(ops, &zk.CreateRequest{Path: at, Acl: zk.WorldACL(zk.PermAll)}, &zk.DeleteRequest{Path: at, Version: -1})
+		create := &zk.CreateRequest{Path: at, Acl: zk.WorldACL(zk.PermAll)}
+		ops = append(ops, create, &zk.DeleteRequest{Path: at, Version: -1})
 	}
 	return ops
 }

@@ -115,7 +115,8 @@ func litter(d *driver) (time.Duration, func() int) {
 		name = workload.Foreigners[d.dialect]
 	}
 	foreign := name == workload.Foreigners[d.dialect] || sequential.MatchString(name)
-	if foreign {
+	excused := foreign && !d.ignoresForeigners(dir)
+	if excused {
 		d.excuseForeign(dir, time.Now().Add(time.Hour))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
@@ -127,19 +128,22 @@ func litter(d *driver) (time.Duration, func() int) {
 		if gone := workload.RemoveLitter(context.Background(), d.admin.client, dir+"/"+name); gone != nil {
 			d.violated("the foreign child cannot be deleted: %v", gone)
 		}
-		if foreign {
+		if excused {
 			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer come late
 		}
 		return workload.Times(err == nil)
 	}
 }
 
+// ignoresForeigners reports whether the recipe in a directory ignores foreign
+// contenders: a double barrier does that was used before.
+func (d *driver) ignoresForeigners(dir string) bool {
+	isReady := func(n zkembed.Node) bool { return n.Path == "/party/ready" }
+	return dir == "/party" && slices.ContainsFunc(d.srv.Nodes(), isReady)
+}
+
 // excuseForeign notes until when a foreign contender may be met in a directory.
-// The double barrier ignores them.
 func (w *world) excuseForeign(dir string, until time.Time) {
-	if dir == "/party" {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.foreign[dir] = until

@@ -12,8 +12,8 @@ import (
 )
 
 // Ledger is a ledger of jobs as its workers use it. Its jobs are numbered.
-// Workers ask for one of the last three; when the last is over, the next one
-// becomes the last.
+// Workers ask for one of the last three, and for the last when the faults are
+// over; when the last is over, the next one becomes the last.
 type Ledger struct {
 	Opts []once.Option
 
@@ -26,7 +26,10 @@ func (l *Ledger) over(job int64) { l.last.CompareAndSwap(job, job+1) }
 // Do asks for a job, and runs it if the job is to run.
 func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 	o := must(once.New(c, w.Key, l.Opts...))
-	job := max(0, l.last.Load()-w.Rand.Int64N(3))
+	job := l.last.Load()
+	if !w.isCalm() { // afterwards a run is due, and the others may be over
+		job = max(0, job-w.Rand.Int64N(3))
+	}
 	w.items++
 	result := fmt.Sprint(w.Name, "-", w.items)
 	item := history.Item(fmt.Sprint(job))
