@@ -327,7 +327,7 @@ func TestF56AMemberIsNotRefusedForAContenderOfTheOtherDialect(t *testing.T) {
 
 // The barrier is made, and a stranger comes, while a member looks whether it
 // may make it.
-func TestAMemberIsNotRefusedAtABarrierThatIsThereMeanwhile(t *testing.T) {
+func TestAMemberIsNotRefusedAtABarrierThatWasMadeMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		listing := b.Server.Inject(zkembed.Match{

@@ -76,7 +76,7 @@ var connection = []mutant{
 		"Conn.readFrame", `min(n-len(frame), max(len(frame), c.in.Size()))`, `n-len(frame)`),
 	off("an attempt to connect that takes long goes on beside the others", in(coord, "TestAConnectionThatTakesLong"),
 		"dialPatience", `dialPatience = 10 * time.Second`, `dialPatience = dialLimit`),
-	off("attempts at a server that hangs leave the others theirs", in(reached, "TestAServerThatHangs"),
+	off("a server that hangs does not use up the attempts at others", in(reached, "TestAServerThatHangs"),
 		"Search.attempt", `race.running[addr] >=`, `race.running["hangs:2181"] >=`),
 	off("each address of a host name is tried", in(reached, "TestEachAddressOfAName"),
 		"Search.pick", `return addresses[known.next%len(addresses)]`, `return addresses[0]`),

@@ -7,7 +7,7 @@ var doubleBarrier = []mutant{
 		"Member.begin", `if name != m.self.Name {`, `if false {`),
 	off("double barrier: the record itself has a number", in(barrier, "TestOneMemberAloneTries"),
 		"first", `round{Next: 1}`, `round{}`),
-	off("double barrier: a barrier that is made meanwhile has nobody refused",
+	off("double barrier: nobody is refused at a barrier that was made meanwhile",
 		in(barrier, "TestAMemberIsNotRefusedAtABarrier"),
 		"Barrier.refuse", ` || slices.Contains(names, ready)`, ``),
 	off("double barrier: ready changes by its version", in(barrier, "TestOfSeveralThatChangeTheRecord"),

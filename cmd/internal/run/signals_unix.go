@@ -36,8 +36,8 @@ func forward(signals chan<- os.Signal) {
 }
 
 // untilSignal makes a context that ends at the first signal, also at one that
-// has come already; stopSignals leaves the signals to others again. A signal of
-// stopping calls stop.
+// has come already; stopSignals leaves the signals to others again. A signal
+// that is to stop the process, as SIGTSTP, calls stop.
 func untilSignal(
 	parent context.Context, signals <-chan os.Signal, stop func(),
 ) (ctx context.Context, stopSignals func()) {

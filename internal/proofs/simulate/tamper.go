@@ -136,7 +136,7 @@ func litter(d *driver) (time.Duration, func() int) {
 }
 
 // ignoresForeigners reports whether the recipe in a directory ignores foreign
-// contenders: a double barrier does that was used before.
+// contenders, as a double barrier does from its first use on.
 func (d *driver) ignoresForeigners(dir string) bool {
 	isReady := func(n zkembed.Node) bool { return n.Path == "/party/ready" }
 	return dir == "/party" && slices.ContainsFunc(d.srv.Nodes(), isReady)
